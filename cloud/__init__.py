@@ -1,0 +1,1 @@
+"""Capacity from the clouds: one port, one module a provider."""

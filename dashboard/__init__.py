@@ -1,0 +1,1 @@
+"""The dashboard: what is happening, who waits, what was done and why."""
