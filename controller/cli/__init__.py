@@ -1,0 +1,1 @@
+"""The ``tidegate`` command: ``app`` composes it, each topic has a module of its own."""
