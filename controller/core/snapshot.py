@@ -142,7 +142,8 @@ class PoolObservation:
 
     ``gpus_per_node`` is the shape that new nodes have; ``obtainable_gpus`` the most that can be had now when a
     stock-out, a cloud quota or dead nodes limit it (None: the policy's maximum); ``target_nodes`` what was last asked
-    for; ``lead_s`` the p90 of measured lead times.
+    for; ``lead_s`` the p90 of measured lead times; ``recent_targets`` the node targets advised over the last hours,
+    before any hold, as recorded: ascending ``(at_s, nodes)``.
     """
 
     name: str
@@ -151,6 +152,7 @@ class PoolObservation:
     obtainable_gpus: int | None = None
     target_nodes: int | None = None
     target_changed_at_s: int | None = None
+    recent_targets: tuple[tuple[int, int], ...] = ()
     micro_usd_per_node_hour: int = 0
 
 
