@@ -1,0 +1,48 @@
+"""The one SQL store: what every tick saw, decided and did, for the dashboard, the forecaster and a restart.
+
+SQLite by default, PostgreSQL by URL; same tables, same queries, same tests. Everything goes through ``Store``; the rest
+of tidegate never sees SQL.
+"""
+
+from controller.store.errors import NewerSchemaError, StoreError
+from controller.store.records import (
+    ActionRow,
+    Columns,
+    DecisionView,
+    DemandSeries,
+    ForecastPoint,
+    ForecastWindow,
+    NoteRow,
+    Now,
+    OutcomeRow,
+    ScoredForecast,
+    StoreInfo,
+    TickHeader,
+    TickRecord,
+    ViolationRow,
+)
+from controller.store.retention import Pruned, Retention
+from controller.store.store import Store, open_store
+
+__all__ = [
+    "ActionRow",
+    "Columns",
+    "DecisionView",
+    "DemandSeries",
+    "ForecastPoint",
+    "ForecastWindow",
+    "NewerSchemaError",
+    "NoteRow",
+    "Now",
+    "OutcomeRow",
+    "Pruned",
+    "Retention",
+    "ScoredForecast",
+    "Store",
+    "StoreError",
+    "StoreInfo",
+    "TickHeader",
+    "TickRecord",
+    "ViolationRow",
+    "open_store",
+]

@@ -1,0 +1,82 @@
+"""What is kept for how long: everything for two weeks, samples for five, hours for thirteen months.
+
+Pruning only deletes: the hourly roll-ups are kept up with every tick, so that nothing has to be summed up first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, Table, delete, func, select
+
+from controller.core.quantities import DAY_S
+from controller.store import tables as t
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """Days that each kind of row is kept, counted back from the moment of pruning.
+
+    ``payload_days``: a tick's snapshot, forecasts, advice and decision bytes, and its notes; after that a decision can
+    be read but no longer derived again. ``sample_days``: samples and forecasts at full resolution, demand on the
+    5-minute grid; the forecaster learns from 28 days. ``history_days``: hours, actions, outcomes and closed incidents;
+    13 months, so that a month can be compared with that of a year ago.
+    """
+
+    payload_days: int = 14
+    sample_days: int = 35
+    history_days: int = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """How many rows each table lost."""
+
+    rows: dict[str, int]
+
+    @property
+    def total(self) -> int:
+        """Rows lost in all."""
+        return sum(self.rows.values())
+
+
+def prune(connection: Connection, now_s: int, keep: Retention) -> Pruned:
+    """Delete what is older than ``keep`` allows at ``now_s``; ticks that an open violation cites stay whole."""
+    lost = {}
+    payloads_before = now_s - keep.payload_days * DAY_S
+    samples_before = now_s - keep.sample_days * DAY_S
+    history_before = now_s - keep.history_days * DAY_S
+    old = _ticks_before(payloads_before)
+    lost["payloads"] = _delete(connection, t.payloads, t.payloads.c.tick_seq.in_(old))
+    lost["notes"] = _delete(connection, t.notes, t.notes.c.tick_seq.in_(old))
+    for series in connection.execute(select(t.series.c.seq)).scalars().all():
+        for table in (t.team_samples, t.pool_samples, t.demand_bins):
+            where = (table.c.series_id == series) & (table.c.at_s < samples_before)
+            lost[table.name] = lost.get(table.name, 0) + _delete(connection, table, where)
+        for table in (t.team_hours, t.pool_hours):
+            where = (table.c.series_id == series) & (table.c.at_s < history_before)
+            lost[table.name] = lost.get(table.name, 0) + _delete(connection, table, where)
+    lost["forecasts"] = _delete(connection, t.forecasts, t.forecasts.c.issued_at_s < samples_before)
+    ancient = _ticks_before(history_before)
+    for table in (t.outcomes, t.actions):
+        lost[table.name] = _delete(connection, table, table.c.tick_seq.in_(ancient))
+    lost["violations"] = _delete(connection, t.violations, t.violations.c.closed_at_s < history_before)
+    lost["ticks"] = _delete(connection, t.ticks, t.ticks.c.seq.in_(ancient))
+    used = select(t.ticks.c.policy_fingerprint)
+    lost["policies"] = _delete(connection, t.policies, t.policies.c.fingerprint.not_in(used))
+    return Pruned(lost)
+
+
+def _ticks_before(before_s: int):  # type: ignore[no-untyped-def]
+    """The ticks older than a moment that no open violation cites, and never the newest of its cluster."""
+    v, k = t.violations.c, t.ticks.c
+    cited = [
+        select(column).where(v.closed_at_s.is_(None), column.is_not(None))
+        for column in (v.opened_tick_seq, v.last_tick_seq)
+    ]
+    newest = select(func.max(k.seq)).group_by(k.cluster)
+    return select(k.seq).where(k.at_s < before_s, k.seq.not_in(newest), *[k.seq.not_in(seqs) for seqs in cited])
+
+
+def _delete(connection: Connection, table: Table, where) -> int:  # type: ignore[no-untyped-def]
+    return connection.execute(delete(table).where(where)).rowcount
