@@ -47,6 +47,12 @@ def parse_url(url: str) -> URL:
     return parsed
 
 
+def sqlite_path(url: str) -> Path | None:
+    """The file that a URL names, or None for a server."""
+    parsed = parse_url(url)
+    return Path(parsed.database or "") if parsed.get_backend_name() == "sqlite" else None
+
+
 def open_engine(url: URL, *, durable: bool = True) -> Engine:
     """Create the engine; makes a SQLite file's parent folder. Connects only when first used."""
     if url.get_backend_name() == "sqlite":

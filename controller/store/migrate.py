@@ -10,7 +10,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, Engine, inspect, text
 
-from controller.store.engine import reading, writing
+from controller.store.engine import open_engine, parse_url, reading, writing
 from controller.store.errors import NewerSchemaError, shown
 
 HEAD = "0002"
@@ -56,3 +56,12 @@ def _upgrade(connection: Connection, before: str | None, to: str) -> None:
     if before is not None and before not in known:
         raise NewerSchemaError(shown(connection.engine.url), before, known[0])
     command.upgrade(config, to)
+
+
+def migrate_url(url: str) -> tuple[str | None, str]:
+    """Migrate the store at a URL (see ``open_store``) and close it again."""
+    engine = open_engine(parse_url(url))
+    try:
+        return migrate(engine)
+    finally:
+        engine.dispose()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, Table, delete, func, select
+from sqlalchemy import ColumnElement, Connection, Select, Table, delete, func, select
 
 from controller.core.quantities import DAY_S
 from controller.store import tables as t
@@ -42,7 +42,7 @@ class Pruned:
 
 def prune(connection: Connection, now_s: int, keep: Retention) -> Pruned:
     """Delete what is older than ``keep`` allows at ``now_s``; ticks that an open violation cites stay whole."""
-    lost = {}
+    lost: dict[str, int] = {}
     payloads_before = now_s - keep.payload_days * DAY_S
     samples_before = now_s - keep.sample_days * DAY_S
     history_before = now_s - keep.history_days * DAY_S
@@ -52,14 +52,14 @@ def prune(connection: Connection, now_s: int, keep: Retention) -> Pruned:
     for series in connection.execute(select(t.series.c.seq)).scalars().all():
         for table in (t.team_samples, t.pool_samples, t.demand_bins):
             where = (table.c.series_id == series) & (table.c.at_s < samples_before)
-            lost[table.name] = lost.get(table.name, 0) + _delete(connection, table, where)
+            _add(lost, table, _delete(connection, table, where))
         for table in (t.team_hours, t.pool_hours):
             where = (table.c.series_id == series) & (table.c.at_s < history_before)
-            lost[table.name] = lost.get(table.name, 0) + _delete(connection, table, where)
+            _add(lost, table, _delete(connection, table, where))
     lost["forecasts"] = _delete(connection, t.forecasts, t.forecasts.c.issued_at_s < samples_before)
     ancient = _ticks_before(history_before)
     for table in (t.outcomes, t.actions):
-        lost[table.name] = _delete(connection, table, table.c.tick_seq.in_(ancient))
+        _add(lost, table, _delete(connection, table, table.c.tick_seq.in_(ancient)))
     lost["violations"] = _delete(connection, t.violations, t.violations.c.closed_at_s < history_before)
     lost["ticks"] = _delete(connection, t.ticks, t.ticks.c.seq.in_(ancient))
     used = select(t.ticks.c.policy_fingerprint)
@@ -67,7 +67,11 @@ def prune(connection: Connection, now_s: int, keep: Retention) -> Pruned:
     return Pruned(lost)
 
 
-def _ticks_before(before_s: int):  # type: ignore[no-untyped-def]
+def _add(lost: dict[str, int], table: Table, count: int) -> None:
+    lost[str(table.name)] = lost.get(table.name, 0) + count
+
+
+def _ticks_before(before_s: int) -> Select[tuple[int]]:
     """The ticks older than a moment that no open violation cites, and never the newest of its cluster."""
     v, k = t.violations.c, t.ticks.c
     cited = [
@@ -78,5 +82,5 @@ def _ticks_before(before_s: int):  # type: ignore[no-untyped-def]
     return select(k.seq).where(k.at_s < before_s, k.seq.not_in(newest), *[k.seq.not_in(seqs) for seqs in cited])
 
 
-def _delete(connection: Connection, table: Table, where) -> int:  # type: ignore[no-untyped-def]
+def _delete(connection: Connection, table: Table, where: ColumnElement[bool]) -> int:
     return connection.execute(delete(table).where(where)).rowcount

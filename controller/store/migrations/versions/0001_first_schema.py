@@ -13,10 +13,47 @@ down_revision = None
 branch_labels = None
 depends_on = None
 
-TEAM = ["floor", "ceiling", "entitlement", "share", "preemptible_share", "demand", "held", "pending", "lent", "borrowed", "overhang", "reserved"]
-TEAM_MAX = ["demand", "held", "pending", "longest_wait_s", "starved"]
-POOL = ["max_milli_gpus", "obtainable_milli_gpus", "supply_milli_gpus", "free_milli_gpus", "demand_milli_gpus", "held_milli_gpus", "unowned_milli_gpus", "nodes_ready", "nodes_booting", "nodes_gpu_missing", "nodes_cordoned", "target_nodes", "rule_nodes", "largest_gang_that_fits_milli_gpus", "stranded_milli_gpus", "micro_usd_per_hour", "over_limit_gpus"]
-POOL_MAX = ["demand_milli_gpus", "held_milli_gpus", "supply_milli_gpus", "nodes_gpu_missing", "over_limit_gpus"]
+TEAM = (
+    "floor",
+    "ceiling",
+    "entitlement",
+    "share",
+    "preemptible_share",
+    "demand",
+    "held",
+    "pending",
+    "lent",
+    "borrowed",
+    "overhang",
+    "reserved",
+)
+TEAM_MAX = ("demand", "held", "pending", "longest_wait_s", "starved")
+POOL = (
+    "max_milli_gpus",
+    "obtainable_milli_gpus",
+    "supply_milli_gpus",
+    "free_milli_gpus",
+    "demand_milli_gpus",
+    "held_milli_gpus",
+    "unowned_milli_gpus",
+    "nodes_ready",
+    "nodes_booting",
+    "nodes_gpu_missing",
+    "nodes_cordoned",
+    "target_nodes",
+    "rule_nodes",
+    "largest_gang_that_fits_milli_gpus",
+    "stranded_milli_gpus",
+    "micro_usd_per_hour",
+    "over_limit_gpus",
+)
+POOL_MAX = (
+    "demand_milli_gpus",
+    "held_milli_gpus",
+    "supply_milli_gpus",
+    "nodes_gpu_missing",
+    "over_limit_gpus",
+)
 
 
 def serial() -> sa.types.TypeEngine[int]:

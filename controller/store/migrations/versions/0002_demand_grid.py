@@ -23,9 +23,16 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("series_id", "at_s", name=op.f("pk_demand_bins")),
         sqlite_with_rowid=False,
     )
-    for table, demand in (("team_samples", "demand"), ("pool_samples", "demand_milli_gpus")):
-        op.execute(
-            "INSERT INTO demand_bins (series_id, at_s, n, sum_demand, max_demand) "
-            f"SELECT series_id, at_s - at_s % 300, count(*), sum({demand}), max({demand}) "
-            f"FROM {table} GROUP BY series_id, at_s - at_s % 300"
-        )
+    fill("team_samples", "demand")
+    fill("pool_samples", "demand_milli_gpus")
+
+
+def fill(table: str, demand: str) -> None:
+    """Sum a table's samples up to the grid."""
+    samples = sa.table(table, *map(sa.column, ("series_id", "at_s", demand)))
+    bins = sa.table("demand_bins", *map(sa.column, ("series_id", "at_s", "n", "sum_demand", "max_demand")))
+    at, value = samples.c.at_s, samples.c[demand]
+    begin = at - at % sa.literal_column("300")
+    rows = sa.select(samples.c.series_id, begin, sa.func.count(), sa.func.sum(value), sa.func.max(value))
+    columns = ["series_id", "at_s", "n", "sum_demand", "max_demand"]
+    op.execute(bins.insert().from_select(columns, rows.group_by(samples.c.series_id, begin)))
