@@ -71,7 +71,8 @@ def write(value: Any) -> bytes:
 
 def _read(kind: type[T], data: bytes, source: str) -> T:
     try:
-        value: T = _adapter(kind).validate_json(data)
+        target: Any = kind
+        value: T = _adapter(target).validate_json(data)
     except ValidationError as error:
         problems = [_problem(detail) for detail in error.errors()[:MOST_PROBLEMS]]
         raise InputError(problems, source=source) from None
