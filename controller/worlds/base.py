@@ -22,6 +22,10 @@ class Status(StrEnum):
     DEFERRED = "deferred"
 
 
+class WorldError(Exception):
+    """The world cannot be observed now (an API server that is away): this tick is left out, nothing is changed."""
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What became of one action. ``detail`` says what was given when less than asked, or why nothing was."""
@@ -59,7 +63,7 @@ class World(Protocol):
         """The world's time, epoch seconds."""
 
     def observe(self, past: Past) -> Snapshot:
-        """One consistent observation at ``now_s``."""
+        """One consistent observation at ``now_s``; ``WorldError`` where there can be none."""
 
     def apply(self, decision: Decision) -> list[Outcome]:
         """Carry out a decision's actions in their order; one outcome for each."""
