@@ -145,16 +145,12 @@ class Cluster:
         At ``to_s`` itself nothing is admitted yet: what else happens at that second comes first (``admit``, or the
         next ``advance``, follows).
         """
-        self.admit()
-        while self._events and self._events[0][0] <= to_s:
-            at = self._events[0][0]
-            if at > self.now_s:
-                self.admit()
-            self._move_to(at)
-            self._happen(*heappop(self._events))
-        if to_s > self.now_s:
+        while self.now_s < to_s:
             self.admit()
-        self._move_to(to_s)
+            at = min(to_s, self._events[0][0]) if self._events else to_s
+            self._move_to(at)
+            while self._events and self._events[0][0] == at:
+                self._happen(*heappop(self._events))
 
     def admit(self) -> None:
         """Start what is allowed and fits, in the order of the queue; a gang that must wait holds up no other."""
