@@ -80,16 +80,14 @@ def panel_from_csv(path: Path, origin_s: int = EPOCH_MONDAY_S) -> Panel:
 def panel_from_frame(frame: pd.DataFrame, origin_s: int, source: str, step_s: int = STEP_S) -> Panel:
     """Pivot long rows (t_s, team, wanted_mean) into a panel; refuses what cannot be demand."""
     check_columns(frame, COLUMNS, source)
-    bad = frame.index[(frame["wanted_mean"] < 0).to_numpy(dtype=bool, na_value=False)]
+    bad = np.flatnonzero((frame["wanted_mean"] < 0).to_numpy(dtype=bool, na_value=False))
     if len(bad):
-        row = frame.loc[bad[0]]
-        raise InputError.one(f"wanted_mean, row {bad[0]}", row["wanted_mean"], "0 or more GPUs", source=source)
-    twice = frame.duplicated(["t_s", "team"])
-    if twice.any():
-        row = frame.loc[twice.idxmax()]
-        raise InputError.one(
-            f"t_s, row {twice.idxmax()}", f"{row['t_s']} {row['team']}", "each time once a team", source=source
-        )
+        value = frame["wanted_mean"].iloc[int(bad[0])]
+        raise InputError.one(f"wanted_mean, row {bad[0]}", value, "0 or more GPUs", source=source)
+    twice = np.flatnonzero(frame.duplicated(["t_s", "team"]).to_numpy())
+    if len(twice):
+        at, team = frame["t_s"].iloc[int(twice[0])], frame["team"].iloc[int(twice[0])]
+        raise InputError.one(f"t_s, row {twice[0]}", f"{at} {team}", "each time once a team", source=source)
     if frame.empty:
         raise InputError.one("(file)", "no rows", "at least one row", source=source)
     wide = frame.pivot(index="t_s", columns="team", values="wanted_mean").sort_index()

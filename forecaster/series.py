@@ -78,7 +78,8 @@ class Panel:
         seconds = np.arange(self.rows) * self.step_s
         columns = [i for i, name in enumerate(self.names) if name.startswith(prefix)]
         for start, stop in gaps:
-            values[np.ix_((seconds + self.step_s > start) & (seconds < stop), columns)] = np.nan
+            rows = np.flatnonzero((seconds + self.step_s > start) & (seconds < stop))
+            values[rows[:, None], np.array(columns, dtype=np.int64)] = np.nan
         return replace(self, values=values)
 
     def total(self) -> Array:

@@ -1,0 +1,269 @@
+"""The forecaster as the loop, the benchmark and the scores use it: one engine, refitted nightly, walked forward.
+
+``rolling`` is the backtest and ``Forecaster`` the service; both walk ``_Engine``. A night's refit sees decisions whose
+window has passed; the day that follows is forecast with what that night knew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from controller.core.forecast import TOTAL, Forecasts, SeriesForecast, WindowForecast
+from controller.core.quantities import MILLI
+from forecaster.calibrate import SETTLED_DAYS, residual_quantiles, track
+from forecaster.metrics import LEVELS
+from forecaster.mixture import mix, weights
+from forecaster.models.base import Expert, Past, look_back, offsets
+from forecaster.models.boosted import Boosted
+from forecaster.models.last_value import LastValue
+from forecaster.models.seasonal import Seasonal
+from forecaster.series import DAY_S, Array, Panel
+from forecaster.windows import Window
+
+RESIDUAL_DAYS = 14
+MEMORY_DAYS = 7
+MODELS: dict[str, Callable[[], Expert]] = {"last_value": LastValue, "seasonal": Seasonal, "boosted": Boosted}
+CHEAP = ("last_value", "seasonal")
+ALL = ("last_value", "seasonal", "boosted")
+
+
+@dataclass(frozen=True, slots=True)
+class Rolling:
+    """Forecasts as they were made. ``values``: (rows, series, windows, levels), GPUs; row i decides at ``start + i``.
+
+    ``by_expert`` has the same for each expert alone, in the order of ``experts``.
+    """
+
+    names: tuple[str, ...]
+    start: int
+    windows: tuple[Window, ...]
+    levels: tuple[float, ...]
+    values: Array
+    experts: tuple[str, ...] = ()
+    by_expert: Array | None = None
+
+    def of(self, name: str, window: Window, level: float) -> Array:
+        """One series' forecasts at a level (interpolated between levels), by row."""
+        values = self.values[:, self.names.index(name), self.windows.index(window)]
+        return np.asarray([np.interp(level, self.levels, row) for row in values])
+
+
+@dataclass(slots=True)
+class _Night:
+    """What one refit knows of one window: residual quantiles by expert, weights, corrections."""
+
+    residuals: Array
+    shares: Array
+    moved: Array
+
+
+@dataclass(slots=True)
+class _Memory:
+    """Forecasts of one window as they were made; ``tracked`` rows of them the tracker has seen."""
+
+    experts: list[Array] = field(default_factory=list)
+    mixed: list[Array] = field(default_factory=list)
+    tracked: int = 0
+
+
+class _Engine:
+    def __init__(
+        self, windows: Sequence[Window], levels: Sequence[float], experts: Sequence[str], refit_boosted: int
+    ) -> None:
+        self.windows, self.levels = tuple(windows), tuple(levels)
+        self.experts = [MODELS[name]() for name in experts]
+        self.refit_boosted = refit_boosted
+        self.memory = {window: _Memory() for window in windows}
+        self.nights: dict[Window, _Night] = {}
+        self.start = 0
+        self.nth = 0
+
+    def refit(self, past: Past, row: int) -> None:
+        """Learn from what is known before ``row``."""
+        for window in self.windows:
+            for expert in self.experts:
+                if not isinstance(expert, Boosted) or self.nth % self.refit_boosted == 0 or self.nth < 4:
+                    expert.fit(past, window, row)
+            self.nights[window] = self._night(past, window, row)
+        self.nth += 1
+
+    def _night(self, past: Past, window: Window, row: int) -> _Night:
+        _, last = window.rows(past.panel.step_s)
+        passed = max(0, row - last)
+        first = max(0, passed - RESIDUAL_DAYS * past.panel.rows_a_day)
+        known = past.panel.until(row)
+        truth = Past(known, past.offset, past.last, past.level).truth(window)
+        residuals = np.stack(
+            [
+                residual_quantiles(truth[first:passed] - e.points(past, window, first, passed), self.levels)
+                for e in self.experts
+            ]
+        )
+        shares, moved = self._judge(past, window, truth, passed)
+        return _Night(residuals, shares, moved)
+
+    def _judge(self, past: Past, window: Window, truth: Array, passed: int) -> tuple[Array, Array]:
+        """Weights and tracked corrections from the forecasts that were made and whose window has passed."""
+        memory = self.memory[window]
+        series = past.panel.values.shape[1]
+        rows = passed - self.start
+        if not memory.mixed or rows <= 0:
+            even = np.full((len(self.experts), series, len(self.levels)), 1 / len(self.experts))
+            return even, np.zeros((series, len(self.levels)))
+        recent = slice(max(0, rows - MEMORY_DAYS * past.panel.rows_a_day), rows)
+        experts = np.concatenate(memory.experts, axis=1)[:, recent]
+        real = truth[self.start : passed]
+        shares = weights(np.exp(real[recent]) - past.offset, experts, self.levels, past.panel.rows_a_day)
+        mixed = np.concatenate(memory.mixed)[memory.tracked : rows]
+        residuals = real[memory.tracked :, :, None] - np.log(mixed + past.offset[:, None])
+        memory.tracked = rows
+        if rows < SETTLED_DAYS * past.panel.rows_a_day:
+            return shares, self.nights[window].moved
+        return shares, track(self.nights[window].moved, residuals, self.levels)
+
+    def walk(self, past: Past, start: int, stop: int) -> tuple[Array, Array]:
+        """Forecast decisions ``[start, stop)`` with what the last refit knew: (experts, rows, …) and mixed."""
+        by_window, mixed = [], []
+        for window in self.windows:
+            night = self.nights[window]
+            made = np.stack([self._expert(past, window, i, start, stop) for i in range(len(self.experts))])
+            raw = mix(made, night.shares)
+            moved = np.exp(np.log(raw + past.offset[:, None]) + night.moved) - past.offset[:, None]
+            final = np.sort(np.maximum(moved, 0.0), axis=-1)
+            self.memory[window].experts.append(made)
+            self.memory[window].mixed.append(final)
+            by_window.append(made)
+            mixed.append(final)
+        return np.stack(by_window, axis=-2), np.stack(mixed, axis=-2)
+
+    def _expert(self, past: Past, window: Window, index: int, start: int, stop: int) -> Array:
+        points = self.experts[index].points(past, window, start, stop)
+        quantiles = np.exp(points[..., None] + self.nights[window].residuals[index]) - past.offset[:, None]
+        return np.asarray(np.maximum(np.nan_to_num(quantiles, nan=0.0, posinf=0.0), 0.0))
+
+
+def rolling(
+    panel: Panel,
+    *,
+    windows: Sequence[Window],
+    levels: Sequence[float] = LEVELS,
+    start: int = 0,
+    stop: int | None = None,
+    refit_s: int = DAY_S,
+    experts: Sequence[str] = CHEAP,
+    refit_boosted: int = 1,
+) -> Rolling:
+    """Forecast every decision at rows ``[start, stop)`` as it would have been made then.
+
+    ``panel`` has its total as a column if the total is wanted. ε is taken from the first day: a scale that looked ahead
+    would be a leak, if a small one.
+    """
+    stop = panel.rows if stop is None else stop
+    engine, past = _begin(panel, windows, levels, experts, refit_boosted, start)
+    every = refit_s // panel.step_s
+    made, mixed = [], []
+    for row in range(start, stop, every):
+        engine.refit(past, row)
+        one, both = engine.walk(past, row, min(row + every, stop))
+        made.append(one)
+        mixed.append(both)
+    values = np.concatenate(mixed) if mixed else np.zeros((0, len(panel.names), len(windows), len(levels)))
+    by_expert = np.concatenate(made, axis=1) if made else None
+    return Rolling(panel.names, start, tuple(windows), tuple(levels), values, tuple(experts), by_expert)
+
+
+def _begin(
+    panel: Panel,
+    windows: Sequence[Window],
+    levels: Sequence[float],
+    experts: Sequence[str],
+    refit_boosted: int,
+    start: int,
+) -> tuple[_Engine, Past]:
+    engine = _Engine(windows, levels, experts, refit_boosted)
+    engine.start = start
+    first_day = panel.until(max(start, panel.rows_a_day))
+    return engine, look_back(panel, offsets(first_day))
+
+
+class Forecaster:
+    """The service: ``fit`` nightly, ``forecasts`` every tick. Holds no clock and no source of its own."""
+
+    def __init__(
+        self, lead_s: int, *, experts: Sequence[str] = ALL, levels: Sequence[float] = LEVELS, history_days: int = 28
+    ) -> None:
+        self.windows = (Window(lead_s, 900), Window(lead_s, 3600))
+        self.levels, self.experts, self.history_days = tuple(levels), tuple(experts), history_days
+        self._engine: _Engine | None = None
+        self._offset: Array | None = None
+        self._names: tuple[str, ...] = ()
+
+    def fit(self, panel: Panel, now_s: int) -> None:
+        """Walk the last weeks as ``rolling`` does, so that weights and corrections come from honest forecasts."""
+        panel = self._recent(panel, now_s)
+        if panel.rows < 2:
+            self._engine = None
+            return
+        engine, past = _begin(panel, self.windows, self.levels, self.experts, 7, 0)
+        day = panel.rows_a_day
+        starts = list(range(panel.rows % day, panel.rows, day))
+        if starts and starts[0] > 0:
+            starts.insert(0, 0)
+        for begin, end in zip(starts, [*starts[1:], panel.rows], strict=True):
+            engine.refit(past, begin)
+            engine.walk(past, begin, end)
+        engine.nth = 0
+        engine.refit(past, panel.rows)
+        self._engine, self._offset, self._names = engine, past.offset, panel.names
+
+    def _recent(self, panel: Panel, now_s: int) -> Panel:
+        """The rows before ``now_s`` of the last weeks, with the total."""
+        row = panel.row(now_s)
+        first = max(0, row - self.history_days * panel.rows_a_day)
+        cut = panel.with_total().until(row)
+        return Panel(cut.names, cut.time(first), cut.step_s, cut.timezone, cut.values[first:])
+
+    def forecasts(self, panel: Panel, now_s: int, pool: str) -> Forecasts:
+        """Forecast the decision at ``now_s`` for each series that the last fit knew; none before the first fit."""
+        if self._engine is None or self._offset is None:
+            return Forecasts()
+        recent = self._recent(panel, now_s)
+        columns = [recent.names.index(name) if name in recent.names else -1 for name in self._names]
+        known = np.column_stack([recent.values[:, c] if c >= 0 else np.full(recent.rows, np.nan) for c in columns])
+        # The decision's own row does not exist yet; an unknown one stands in for it.
+        values = np.vstack([known, np.full((1, known.shape[1]), np.nan)])
+        whole = Panel(self._names, recent.origin_s, recent.step_s, recent.timezone, values)
+        past = look_back(whole, self._offset)
+        _, mixed = self._engine.walk(past, whole.rows - 1, whole.rows)
+        for memory in self._engine.memory.values():
+            memory.experts.pop()
+            memory.mixed.pop()
+        return _to_core(self._names, self.windows, self.levels, mixed[0], np.isnan(past.last[-1]), pool, now_s)
+
+
+def _to_core(
+    names: tuple[str, ...],
+    windows: Sequence[Window],
+    levels: Sequence[float],
+    values: Array,
+    unknown: Array,
+    pool: str,
+    now_s: int,
+) -> Forecasts:
+    """Into exact integers: levels in permille, milli-GPUs rounded up."""
+    permille = tuple(round(level * 1000) for level in levels)
+    series = []
+    for i, name in enumerate(names):
+        if unknown[i]:
+            continue
+        made = tuple(
+            WindowForecast(
+                w.lead_s, w.lead_s + w.length_s, permille, tuple(int(np.ceil(v * MILLI - 1e-6)) for v in values[i, k])
+            )
+            for k, w in enumerate(windows)
+        )
+        series.append(SeriesForecast(pool, name if name != TOTAL else TOTAL, now_s, made, "mixture"))
+    return Forecasts(tuple(series))
