@@ -54,19 +54,20 @@ class Memory:
         old = sum(1 for at, _ in points[:2] if at <= at_s - self._remember_s)
         del points[:old]
 
-    def restore(self, snapshot: bytes, decision: bytes) -> None:
-        """Fill from the canonical bytes of the newest stored tick: what it was handed, and what it decided."""
+    def restore(self, snapshot: bytes, decision: bytes) -> int:
+        """Fill from the canonical bytes of the newest stored tick (what it was handed, what it decided); its moment."""
         seen: dict[str, Any] = json.loads(snapshot)
         self._demand = {one["pool"]: _points(one["points"]) for one in seen["recent"]}
         self._targets = {pool["name"]: _points(pool["recent_targets"]) for pool in seen["pools"]}
         decided: dict[str, Any] = json.loads(decision)
-        at_s = decided["at_s"]
+        at_s: int = decided["at_s"]
         for pool in decided["pools"]:
             mine = [team for team in decided["teams"] if team["pool"] == pool["pool"]]
             demand = sum(max(team["held"], min(team["demand"], team["share"])) for team in mine)
             self._add(self._demand, pool["pool"], at_s, demand + pool["unowned_milli_gpus"])
             if pool["advised_nodes"] is not None:
                 self._add(self._targets, pool["pool"], at_s, pool["advised_nodes"])
+        return at_s
 
 
 def _points(pairs: Iterable[Iterable[int]]) -> Points:

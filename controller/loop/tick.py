@@ -71,10 +71,17 @@ class Loop:
         self.demand = demand
         self.memory = memory or Memory()
         self._tuned_day: int | None = None
+        self._recorded_s: int | None = None
+
+    def resume(self, snapshot: bytes, decision: bytes) -> None:
+        """Go on after the newest tick on record: what was decided is not decided again, nor asked for again."""
+        self._recorded_s = self.memory.restore(snapshot, decision)
 
     def tick(self) -> Tick:
         """Observe, forecast, decide, record, apply (only in mode enforce), record what became of it."""
         now_s = self.world.now_s
+        if self._recorded_s is not None and now_s <= self._recorded_s:
+            return Tick(now_s, problems=("decided before the restart",))
         problems = [self.policies.problem] if self.policies.problem else []
         policy = self.policies.current()
         try:

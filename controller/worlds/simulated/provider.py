@@ -13,12 +13,15 @@ from enum import StrEnum
 from statistics import NormalDist
 from typing import Any
 
+from controller.core.quantities import MILLI
 from controller.worlds.simulated.cluster import Cluster
 from controller.worlds.simulated.parts import Node
 
 FIRST_BACK_OFF_S, LONGEST_BACK_OFF_S = 180, 1800
 """After a refusal an offering is left alone for 3 minutes, doubling to 30 (CASES.md K4)."""
 REMEMBERED_LEADS = 32
+REACTIVE_IDLE_S = 600
+"""Karpenter's and Cluster Autoscaler's usual time until an idle node is given back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +116,19 @@ class Provider:
             self.refusals, self.refused_until_s = 0, None
         return missing, given
 
+    def react(self, cluster: Cluster, max_nodes: int | None) -> None:
+        """What a cluster does by itself: nodes for what is pending, idle ones given back."""
+        now = cluster.now_s
+        for name in sorted(cluster.nodes):
+            idle = cluster.nodes[name].idle_since_s
+            if idle is not None and now - idle >= REACTIVE_IDLE_S:
+                self.give_back(cluster, name)
+        usable = sum(1 for node in cluster.nodes.values() if counts(node, now))
+        wanted = -(-cluster.demand // (cluster.gpus_per_node * MILLI))
+        self.target = max(usable, wanted if max_nodes is None else min(wanted, max_nodes))
+        self.reconcile(cluster)
+        self.target = None
+
     def _launch(self, cluster: Cluster) -> None:
         self.number += 1
         lead = self.boot.draw(self.seed, self.number)
@@ -123,11 +139,9 @@ class Provider:
         if not blind:
             self.leads = [*self.leads[1 - REMEMBERED_LEADS :], lead]
 
-    def next_s(self, now_s: int) -> int | None:
-        """The next moment at which something of the provider's happens by itself."""
-        times = [fault.at_s for fault in self.faults[self.struck :]] + list(self.dying.values())
-        if self.refused_until_s is not None and self.refused_until_s > now_s:
-            times.append(self.refused_until_s)
+    def next_s(self) -> int | None:
+        """The next moment at which a node fails."""
+        times = [fault.at_s for fault in self.faults[self.struck : self.struck + 1]] + list(self.dying.values())
         return min(times, default=None)
 
     def strike(self, cluster: Cluster) -> list[str]:

@@ -44,12 +44,17 @@ class Service:
 
 @dataclass(slots=True)
 class PoolSetup:
-    """One pool: what its nodes are, where they come from, how many are there at the start."""
+    """One pool: what its nodes are, where they come from, how many are there at the start.
+
+    Until a decision sets a target, the pool scales as clusters do by default: nodes for what is pending, given back
+    after ten idle minutes, at most ``max_nodes``.
+    """
 
     provider: Provider
     gpus_per_node: int = 8
     nodes: int = 0
     micro_usd_per_node_hour: int = 0
+    max_nodes: int | None = None
 
 
 class SimulatedWorld:
@@ -205,16 +210,17 @@ class SimulatedWorld:
             self._now = at
             for name, setup in self._setups.items():
                 setup.provider.strike(self.pools[name])
-                setup.provider.reconcile(self.pools[name])
             self._arrive()
             if at == to_s:
                 break
         self._evictions = [past for past in self._evictions if past.at_s > self._now - REMEMBER_EVICTIONS_S]
-        self._settle()
-
-    def _settle(self) -> None:
-        for cluster in self.pools.values():
+        for name, setup in self._setups.items():
+            cluster = self.pools[name]
             cluster.admit()
+            if setup.provider.target is None:
+                setup.provider.react(cluster, setup.max_nodes)
+            else:
+                setup.provider.reconcile(cluster)
 
     def _next_moments(self) -> list[int]:
         moments = []
@@ -223,7 +229,7 @@ class SimulatedWorld:
         if self._next_step < len(self._steps):
             moments.append(self._steps[self._next_step][0])
         for setup in self._setups.values():
-            at = setup.provider.next_s(self._now)
+            at = setup.provider.next_s()
             if at is not None:
                 moments.append(at)
         return [max(at, self._now) for at in moments]
@@ -248,6 +254,10 @@ class SimulatedWorld:
         for ordinal in range(have - 1, replicas - 1, -1):
             cluster.withdraw(f"{service.team}-{ordinal:04}")
         self._replicas[index] = replicas
+
+    def lead_s(self, pool: str) -> int:
+        """A pool's lead as measured lately."""
+        return self._setups[pool].provider.lead_s()
 
     @property
     def ends_s(self) -> int | None:
