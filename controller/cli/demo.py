@@ -30,7 +30,9 @@ def register(app: typer.Typer) -> None:
 
 
 def demo(
-    policy: Annotated[Path | None, typer.Option(help="A policy file of your own; edits are picked up while it runs.")] = None,
+    policy: Annotated[
+        Path | None, typer.Option(help="A policy file of your own; edits are picked up while it runs.")
+    ] = None,
     speed: Annotated[float, typer.Option(min=0, help="Simulated seconds a second; 0 is as fast as possible.")] = 600,
     store: Annotated[Path, typer.Option(help="Where history and decisions are kept (SQLite).")] = DEFAULT_STORE,
     host: Annotated[str, typer.Option(help="Address of the dashboard.")] = "127.0.0.1",

@@ -1,0 +1,1 @@
+"""Judging: the production code on recorded time, against baselines that were given every chance."""

@@ -1,0 +1,54 @@
+"""The policies that are compared, each as node targets by step; all know only what was known at each step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from controller.learning import candidates, optimum, rule
+from controller.learning.fleet import Array, Terms, held, nodes_for, seen
+from forecaster.series import Panel
+
+REACTIVE_IDLE_S = 600
+"""Karpenter and Cluster Autoscaler give a node back after about ten idle minutes out of the box."""
+NAMES = ("static_peak", "default_reactive", "tuned_rule", "forecast", "optimum")
+
+
+@dataclass(frozen=True, slots=True)
+class Plans:
+    """Targets of each policy by step; until the judged part all are the rule's, so that all begin alike.
+
+    ``optimum`` names the nodes that serve in each judged step (not targets): it asked a lead before.
+    """
+
+    targets: dict[str, Array]
+    optimum: optimum.Optimum
+    first_nodes: int
+    nights: tuple[candidates.Choice, ...]
+
+
+def plan(total: Panel, terms: Terms, start: int, tell: Callable[[str], None] = lambda _: None) -> Plans:
+    """Make the targets of all policies for a demand (a panel of one column), judged from step ``start`` on."""
+    demand = total.values[:, 0]
+    tell("tuning the rule")
+    ruled, _ = rule.tuned_nightly(demand, terms, start, total.rows_a_day)
+    tell("forecasting")
+    forecast = candidates.chosen_nightly(total, terms, start)
+    now = nodes_for(seen(demand), terms.gpus_per_node)
+    peak = np.full(total.rows, float(nodes_for(np.array([np.nanmax(demand[:start])]), terms.gpus_per_node)[0]))
+    targets = {
+        "static_peak": _from(start, ruled, peak),
+        "default_reactive": _from(start, ruled, held(now, REACTIVE_IDLE_S // terms.step_s)),
+        "tuned_rule": ruled,
+        "forecast": _from(start, ruled, forecast.targets),
+    }
+    tell("solving for the optimum")
+    first = int(ruled[start - 1])
+    best = optimum.solve(demand[start:], terms, first)
+    return Plans(targets, best, first, forecast.nights)
+
+
+def _from(start: int, before: Array, after: Array) -> Array:
+    return np.concatenate([before[:start], after[start:]])

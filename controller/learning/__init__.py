@@ -1,0 +1,1 @@
+"""Learning from a pool's own past: the tuned rule, the forecast that may replace it, the optimum that bounds both."""
