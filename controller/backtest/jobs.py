@@ -7,11 +7,12 @@ Targets come from the policies as in the demand view; on top of them every polic
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
 from controller.backtest.baselines import Plans
-from controller.backtest.score import Days, by_day
+from controller.backtest.score import Days, daily
 from controller.backtest.traces import Trace
 from controller.core.policy import Bounds, Mode, Policy, Pool, PoolLimits, Team
 from controller.core.quantities import MILLI
@@ -85,12 +86,9 @@ class _Replay:
     def _days(self, rows: np.ndarray[tuple[int, int], np.dtype[np.float64]], day: int, starved: int) -> Days:
         hours = MILLI * 3600
         up, busy, waiting, adds = rows[:, 0] / hours, rows[:, 1] / hours, rows[:, 2] / hours, rows[:, 3]
-        columns = (up, up - busy, waiting, adds)
-        return Days(
-            *(by_day(column, day) for column in columns),
-            queue_s=np.array(self._waits(), dtype=np.float64),
-            starved_min=starved * self.terms.step_s / 60,
-        )
+        days = daily(up, up - busy, waiting, adds, day)
+        queue = np.array(self._waits(), dtype=np.float64)
+        return replace(days, queue_s=queue, starved_min=starved * self.terms.step_s / 60)
 
     def _waits(self) -> list[int]:
         """How long each judged job queued; one that still waits has waited until the end."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from controller.backtest import baselines, jobs
 from controller.backtest.baselines import NAMES, Plans
-from controller.backtest.score import Days, Row, by_day, score
+from controller.backtest.score import Days, Row, daily, score
 from controller.backtest.traces import Trace
 from controller.core.errors import InputError
 from controller.learning.fleet import Array, Terms, replay
@@ -63,11 +63,12 @@ def _fluid(demand: Array, plans: Plans, terms: Terms, start: int, day: int) -> d
     targets = np.stack([plans.targets[name] for name in names], axis=1)
     account = replay(demand, targets, terms, int(targets[0, 0]))
     days = {
-        name: Days(
-            *(
-                by_day(column[start:, i], day)
-                for column in (account.provisioned, account.idle, account.wait, account.adds)
-            )
+        name: daily(
+            account.provisioned[start:, i],
+            account.idle[start:, i],
+            account.wait[start:, i],
+            account.adds[start:, i],
+            day,
         )
         for i, name in enumerate(names)
     }
@@ -81,5 +82,5 @@ def _optimum(demand: Array, plans: Plans, terms: Terms, day: int) -> Days:
     supply, hours = nodes * terms.gpus_per_node, terms.step_s / 3600
     adds = np.maximum(np.diff(nodes, prepend=float(plans.first_nodes)), 0.0)
     spare = np.where(known, supply - np.nan_to_num(demand), 0.0)
-    columns = (np.where(known, supply, 0.0) * hours, np.maximum(spare, 0) * hours, np.maximum(-spare, 0) * hours, adds)
-    return Days(*(by_day(column, day) for column in columns))
+    provisioned = np.where(known, supply, 0.0) * hours
+    return daily(provisioned, np.maximum(spare, 0) * hours, np.maximum(-spare, 0) * hours, adds, day)

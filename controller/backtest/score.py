@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -103,7 +102,8 @@ def gap_closed(rule: Array, other: Array, best: Array) -> tuple[float | None, li
     return gap, [round(float(low), 4), round(float(high), 4)]
 
 
-def by_day(values: Sequence[float] | Array, rows_a_day: int) -> Array:
-    """Sum a row a step into days; the last may be short."""
-    array = np.asarray(values, dtype=np.float64)
-    return np.add.reduceat(array, np.arange(0, len(array), rows_a_day)) if len(array) else array
+def daily(provisioned: Array, idle: Array, wait: Array, adds: Array, rows_a_day: int) -> Days:
+    """An account by step, summed into days; the last may be short."""
+    starts = np.arange(0, len(adds), rows_a_day)
+    parts = [np.add.reduceat(part, starts) if len(part) else part for part in (provisioned, idle, wait, adds)]
+    return Days(parts[0], parts[1], parts[2], parts[3])

@@ -67,7 +67,8 @@ def _table(report: Any) -> None:
     from rich.table import Table
 
     table = Table(
-        title=f"{report.trace} · {report.view} view · lead {report.terms.lead_s // 60} min · w {report.terms.wait_weight:g}",
+        title=f"{report.trace} · {report.view} view · lead {report.terms.lead_s / 60:g} min"
+        f" · w {report.terms.wait_weight:g}",
         caption="GPU-hours of the judged part. Gap closed: 0 % is the tuned rule, 100 % the clairvoyant optimum.",
     )
     table.add_column("policy")

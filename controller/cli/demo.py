@@ -103,7 +103,7 @@ def _simulation(policy: Path | None, speed: float, store: Path) -> Iterator[None
 
 
 def _fail_early(child: subprocess.Popen[bytes]) -> None:
-    """A refused policy or store ends the child within its first moments: end with its exit code, having shown its words."""
+    """A refused policy or store ends the child at once: end with its exit code; it has said why."""
     with contextlib.suppress(subprocess.TimeoutExpired):
         if child.wait(2):
             raise typer.Exit(child.returncode)
