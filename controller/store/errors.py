@@ -5,11 +5,12 @@ The driver's own text is long, names SQL and may hold the URL; none of that help
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from sqlalchemy.engine import URL
-from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError, ProgrammingError
+from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from controller.core.errors import InputError, Problem
@@ -59,7 +60,9 @@ class NewerSchemaError(StoreError):
 
 def shown(url: URL) -> str:
     """The URL as it may be printed: no password, no query (libpq takes passwords there too)."""
-    return url.set(password=None, query={}).render_as_string()
+    if url.get_backend_name() == "sqlite":
+        return f"sqlite:///{url.database or ''}"
+    return URL.create("postgresql", url.username, None, url.host, url.port, url.database).render_as_string()
 
 
 @contextmanager
@@ -81,14 +84,10 @@ def _explain(error: DBAPIError) -> str | None:
     if state in _POSTGRESQL:
         return _POSTGRESQL[state]
     text = str(error.orig).lower()
-    for part, what in _SQLITE:
-        if part in text:
-            return what
-    if isinstance(error, (IntegrityError, ProgrammingError)) or not isinstance(error, OperationalError):
-        return None
-    if "no such table" in text or "syntax error" in text or "no such column" in text:
-        return None
-    return _unreachable(text)
+    if isinstance(error.orig, sqlite3.Error):
+        return next((what for part, what in _SQLITE if part in text), None)
+    # psycopg gives what the server said about SQL a state; without one the connection itself failed.
+    return _unreachable(text) if state is None and isinstance(error, OperationalError) else None
 
 
 def _unreachable(text: str) -> str:

@@ -11,7 +11,8 @@ from pathlib import Path
 from sqlalchemy import Connection, Engine, inspect, text
 
 from controller.store.engine import open_engine, parse_url, reading, writing
-from controller.store.errors import NewerSchemaError, shown
+from controller.store.errors import NewerSchemaError, StoreError, shown
+from controller.store.tables import metadata
 
 HEAD = "0002"
 """The newest revision in ``migrations/versions``, written here so that an up-to-date store opens without Alembic."""
@@ -55,6 +56,14 @@ def _upgrade(connection: Connection, before: str | None, to: str) -> None:
     known = [script.revision for script in ScriptDirectory.from_config(config).walk_revisions()]
     if before is not None and before not in known:
         raise NewerSchemaError(shown(connection.engine.url), before, known[0])
+    if before is None:
+        # Never mix with what someone else keeps there.
+        taken = sorted(set(inspect(connection).get_table_names()) & set(metadata.tables))
+        if taken:
+            raise StoreError(
+                shown(connection.engine.url),
+                f"holds a table {taken[0]!r} that is not tidegate's: name another database",
+            )
     command.upgrade(config, to)
 
 

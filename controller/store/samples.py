@@ -77,17 +77,23 @@ def _columns(
     raw, hours, means, maxima = source
     if series is None:
         return _empty(means, maxima)
+    kept_from = connection.execute(select(func.min(raw.c.at_s)).where(raw.c.series_id == series)).scalar()
+    hour = start_s - start_s % HOUR_S
+    pruned_until = stop_s if kept_from is None else min(stop_s, kept_from - HOUR_S + 1)
+    if _extent(connection, hours, series, hour, pruned_until)[0]:
+        _, first, last = _extent(connection, hours, series, hour, stop_s)
+        assert first is not None
+        assert last is not None
+        step = max(HOUR_S, step_for(first, last + 1, max_points))
+        return _bucketed(connection, hours, source, series, hour, stop_s, step)
     count, first, last = _extent(connection, raw, series, start_s, stop_s)
-    oldest = _extent(connection, hours, series, start_s - start_s % HOUR_S, stop_s)[1]
-    if oldest is None:
+    if first is None or last is None:
         return _empty(means, maxima)
-    pruned = first is None or oldest + HOUR_S <= first
-    begin = oldest if pruned or first is None else first
-    if not pruned and count <= max_points:
+    if count <= max_points:
         return _raw(connection, source, series, start_s, stop_s)
-    step = step_for(begin, stop_s if last is None else min(stop_s, last + 1), max_points)
-    if pruned or step >= HOUR_S:
-        return _bucketed(connection, hours, source, series, start_s - start_s % HOUR_S, stop_s, max(step, HOUR_S))
+    step = step_for(first, last + 1, max_points)
+    if step >= HOUR_S:
+        return _bucketed(connection, hours, source, series, hour, stop_s, step)
     return _bucketed(connection, raw, source, series, start_s, stop_s, step)
 
 
@@ -101,14 +107,17 @@ def _extent(
 
 
 def step_for(first_s: int, stop_s: int, max_points: int) -> int:
-    """The smallest agreed width with which ``[first_s, stop_s)`` needs at most ``max_points`` points."""
+    """The smallest agreed width with which ``[first_s, stop_s)`` needs at most ``max_points`` points, but never < 2.
+
+    Stretches begin at multiples of their width, so that charts of two ranges, or of two teams, line up.
+    """
+    max_points = max(max_points, 2)
     for step in STEPS_S:
         if _buckets(first_s, stop_s, step) <= max_points:
             return step
-    days = 2
-    while _buckets(first_s, stop_s, days * STEPS_S[-1]) > max(max_points, 2):
-        days += 1
-    return days * STEPS_S[-1]
+    # n + 1 stretches of a width of span / n cover the span wherever it begins.
+    days = -(-(stop_s - first_s) // ((max_points - 1) * STEPS_S[-1]))
+    return max(days, 1) * STEPS_S[-1]
 
 
 def _buckets(first_s: int, stop_s: int, step: int) -> int:

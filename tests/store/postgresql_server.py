@@ -50,11 +50,8 @@ def running() -> Iterator[str]:
             for path in (folder, secret):
                 os.chown(path, account["user"], account["group"])
         data = folder / "data"
-        _run(
-            [binaries / "initdb", "-D", data, "-U", "tidegate", "--auth=scram-sha-256", f"--pwfile={secret}"]
-            + ["--no-sync", "--encoding=UTF8", "--locale=C"],
-            account,
-        )
+        make = [binaries / "initdb", "-D", data, "-U", "tidegate", "--auth=scram-sha-256", f"--pwfile={secret}"]
+        _run([*make, "--no-sync", "--encoding=UTF8", "--locale=C"], account)
         options = {"listen_addresses": "", "fsync": "off", "max_connections": "40", "shared_buffers": "16MB"}
         command = [binaries / "postgres", "-D", data, "-k", folder]
         command += [f"--{name}={value}" for name, value in options.items()]
