@@ -82,14 +82,19 @@ class Cluster:
         gang.queued_at_s, gang.evictions, gang.epoch = self.now_s, gang.evictions + 1, gang.epoch + 1
         self._enqueue(gang)
 
-    def add_node(self, name: str, ready_at_s: int | None, joined_at_s: int | None = None) -> Node:
-        """Ask for a node that will be ready at ``ready_at_s`` (now: at once; None: it never advertises its GPUs)."""
+    def add_node(
+        self, name: str, ready_at_s: int | None, joined_at_s: int | None = None, gpus: int | None = None
+    ) -> Node:
+        """Ask for a node that will be ready at ``ready_at_s`` (now: at once; None: it never advertises its GPUs).
+
+        ``gpus`` where it has other than ``gpus_per_node``.
+        """
         joined = joined_at_s if joined_at_s is not None else (self.now_s if ready_at_s is None else ready_at_s)
-        node = Node(name, self.gpus_per_node, self.now_s, joined, ready_at_s)
+        node = Node(name, self.gpus_per_node if gpus is None else gpus, self.now_s, joined, ready_at_s)
         self.nodes[name] = node
         self.changed_nodes.add(name)
         self.account.node_adds += 1
-        self._booting += self.gpus_per_node * MILLI
+        self._booting += node.gpus * MILLI
         if ready_at_s is not None and ready_at_s <= self.now_s:
             self._open(node)
         elif ready_at_s is not None:
@@ -154,7 +159,7 @@ class Cluster:
 
     def admit(self) -> None:
         """Start what is allowed and fits, in the order of the queue; a gang that must wait holds up no other."""
-        if not (self._freed or self._queue.touched):
+        if not self.has_news:
             return
         heads = self._queue.heads(everyone=self._freed)
         self._freed = False
@@ -166,9 +171,14 @@ class Cluster:
                 if after is not None:
                     heappush(heads, ((-after.job.priority, after.job.submit_s, after.seq), key))
 
-    def next_event_s(self) -> int | None:
-        """When something will happen by itself; None: nothing will."""
-        return self._events[0][0] if self._events else None
+    @property
+    def has_news(self) -> bool:
+        """Whether anything changed since the last pass that could let a gang start."""
+        return self._freed or bool(self._queue.touched)
+
+    def look_again(self) -> None:
+        """Make the next pass look at every line."""
+        self._freed = True
 
     # inside
 
