@@ -109,6 +109,7 @@ def _pool(
     evicts, protected = shield.evictions([division], demand, [m for m in moves if isinstance(m, Evict)])
     notices = [m for m in moves if not isinstance(m, Evict)]
     notes = (*division.notes, *target.notes, *placed.notes, *kept, *uncut, *clips, *young, *above, *protected)
+    notes += shield.losses(pool, supply)
     standing = _pool_standing(pool, supply, division, demand, target, wanted_nodes, placed, can_have)
     teams = tuple(_team_standing(share, demand, policy) for share in division.shares)
     return _PoolPart(division, standing, teams, (*shares, *capacity, *removals, *notices, *evicts, *layouts), notes)

@@ -77,10 +77,10 @@ def measure(snapshot: Snapshot, policy: Policy, now_s: int) -> Demand:
     owners: dict[str, Team | None] = {}
     tallies: dict[tuple[str, str], _Tally] = {}
     for work in snapshot.workloads:
-        if not work.milli_gpus_per_pod:
-            continue
         if work.namespace not in owners:
             owners[work.namespace] = policy.team_of(work.namespace)
+        if not work.milli_gpus_per_pod:
+            continue
         team = owners[work.namespace]
         name = team.name if team and team.in_pool(work.pool) else ""
         tally = tallies.setdefault((work.pool, name), _Tally())

@@ -51,13 +51,21 @@ def rule_nodes(recent: Points, demand: int, rule: RuleParameters, gpus_per_node:
     return nodes_for(ceil_div(peak * (1000 + rule.buffer_permille), 1000), gpus_per_node)
 
 
-def forecast_nodes(series: SeriesForecast, advice: PoolAdvice, pool: Pool, lead_s: int, gpus_per_node: int) -> int:
-    """The advised quantile of the total's maximum from the lead on, plus the advised bias, in nodes."""
+def forecast_nodes(
+    series: SeriesForecast, advice: PoolAdvice, quantile_permille: int, lead_s: int, gpus_per_node: int
+) -> int:
+    """A quantile of the total's maximum from the lead on, plus the advised bias, in nodes."""
     window = series.covering(lead_s, lead_s + advice.window_s)
     if window is None:
         return 0
-    quantile = advice.quantile_permille if advice.quantile_permille is not None else pool.quantile_permille
-    return nodes_for(window.at(quantile) + advice.bias_milli_gpus, gpus_per_node)
+    return nodes_for(window.at(quantile_permille) + advice.bias_milli_gpus, gpus_per_node)
+
+
+def allowed_quantile(advice: PoolAdvice, pool: Pool, learning: Learning) -> int:
+    """The advised quantile inside the policy's envelope; what the policy's own wait weight implies is not clipped."""
+    if advice.quantile_permille is None:
+        return pool.quantile_permille
+    return min(max(advice.quantile_permille, learning.low_permille), learning.high_permille)
 
 
 def target(
@@ -72,7 +80,7 @@ def target(
 ) -> Target:
     """The nodes to aim at, before the shield. ``demand`` is what the shares let run, in milli-GPUs."""
     by_rule = rule_nodes(recent, demand, advice.rule, seen.gpus_per_node, now_s)
-    advised, source, notes = _advised(pool, seen, forecasts, advice, now_s)
+    advised, source, notes = _advised(pool, seen, forecasts, advice, learning, now_s)
     now_nodes = nodes_for(demand, seen.gpus_per_node)
     if advised is None:
         why = _why(
@@ -87,7 +95,7 @@ def target(
     held = max(advised, most_recent(seen.recent_targets, now_s - advice.hold_s, advised) if advice.hold_s else advised)
     nodes = max(held, now_nodes)
     nodes, envelope = _enveloped(nodes, now_nodes, by_rule, pool, seen, advice, learning, source)
-    quantile = advice.quantile_permille if advice.quantile_permille is not None else pool.quantile_permille
+    quantile = allowed_quantile(advice, pool, learning)
     code = ReasonCode.FORECAST_TARGET if source is HeadroomSource.FORECAST else ReasonCode.LEARNER_TARGET
     why = _why(code, pool, demand, nodes, quantile_permille=quantile, rule_nodes=by_rule, lead_s=seen.lead_s)
     return Target(pool.name, nodes, by_rule, advised, source, quantile, why, (*notes, *envelope))
@@ -105,7 +113,7 @@ def _why(code: ReasonCode, pool: Pool, demand: int, nodes: int, **facts: int) ->
 
 
 def _advised(
-    pool: Pool, seen: PoolObservation, forecasts: Forecasts, advice: PoolAdvice, now_s: int
+    pool: Pool, seen: PoolObservation, forecasts: Forecasts, advice: PoolAdvice, learning: Learning, now_s: int
 ) -> tuple[int | None, HeadroomSource, tuple[Reason, ...]]:
     if advice.source is HeadroomSource.RULE:
         return None, HeadroomSource.RULE, ()
@@ -118,7 +126,14 @@ def _advised(
     if not 0 <= age <= STALE_AFTER_S:
         stale = reason(ReasonCode.FORECAST_STALE, pool=pool.name, age_s=age, allowed_s=STALE_AFTER_S)
         return None, HeadroomSource.RULE, (stale,)
-    return forecast_nodes(series, advice, pool, seen.lead_s, seen.gpus_per_node), HeadroomSource.FORECAST, ()
+    quantile = allowed_quantile(advice, pool, learning)
+    nodes = forecast_nodes(series, advice, quantile, seen.lead_s, seen.gpus_per_node)
+    if advice.quantile_permille in (None, quantile):
+        return nodes, HeadroomSource.FORECAST, ()
+    assert advice.quantile_permille is not None
+    asked = forecast_nodes(series, advice, advice.quantile_permille, seen.lead_s, seen.gpus_per_node)
+    clip = reason(ReasonCode.CLIPPED_TO_ENVELOPE, pool=pool.name, asked_nodes=asked, allowed_nodes=nodes)
+    return nodes, HeadroomSource.FORECAST, (clip,)
 
 
 def _enveloped(

@@ -130,6 +130,7 @@ def divide(
     preemptible = [0] * len(teams)
     if policy.lending.enabled:
         preemptible = _lend(policy, book, demands, sum(reserved), sum(soon))
+        preemptible = _not_into_overhang(book, demands, total, preemptible)
     _give_back(book, pool.name, snapshot)
     shares = tuple(
         TeamShare(pool.name, team.name, limit.floor, limit.ceiling, limit.bounds_from, part, given, only, kept, near)
@@ -212,6 +213,34 @@ def _lend(policy: Policy, book: _Book, demands: Sequence[TeamDemand], reserved: 
         for_preemptible -= sum(added)
         only = [a + b for a, b in zip(only, added, strict=True)]
     return only
+
+
+def _not_into_overhang(book: _Book, demands: Sequence[TeamDemand], total: int, only: list[int]) -> list[int]:
+    """Let borrowers grow only into GPUs that are free once owners have what they want now.
+
+    A lowered share frees nothing until its work is gone. Were another borrower's share raised by as much, it would take
+    the GPUs that are being recalled for an owner. Returns ``only``, cut along.
+    """
+    firm = [
+        max(min(want, part), whole_gpus_up(d.held))
+        for want, part, d in zip(book.wants, book.entitled, demands, strict=True)
+    ]
+    room = max(0, total - sum(firm))
+    grown = [max(0, given - least) for given, least in zip(book.given, firm, strict=True)]
+    if sum(grown) <= room:
+        return only
+    kept = [0] * len(grown)
+    weights = [team.weight for team in book.teams]
+    rank = [(team.priority, team.name) for team in book.teams]
+    for priority in sorted({team.priority for team in book.teams}, reverse=True):
+        tops = [g if team.priority == priority else 0 for team, g in zip(book.teams, grown, strict=True)]
+        added = waterfill(room, [0] * len(tops), tops, weights, rank)
+        room -= sum(added)
+        kept = [a + b for a, b in zip(kept, added, strict=True)]
+    cuts = [g - k for g, k in zip(grown, kept, strict=True)]
+    book.given = [given - cut for given, cut in zip(book.given, cuts, strict=True)]
+    book.left += sum(cuts)
+    return [max(0, part - cut) for part, cut in zip(only, cuts, strict=True)]
 
 
 def _preemptible_wanted(team: Team, demand: TeamDemand) -> int:

@@ -6,7 +6,7 @@ on a histogram of free amounts, not on nodes, so its cost depends on shapes and 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from controller.core.demand import TeamDemand
@@ -44,10 +44,6 @@ class Packing:
         else:
             self.nodes.pop(amount, None)
 
-    def add(self, amount: int) -> None:
-        """Add a node with so much free."""
-        self._change(amount, 1)
-
     def pods_that_fit(self, amount: int) -> int:
         """How many pods of ``amount`` milli-GPUs would find a place."""
         return sum(count * (free // amount) for free, count in self.nodes.items())
@@ -65,6 +61,17 @@ class Packing:
             self._change(free - each * amount, count)
             pods -= each * count
         return 0
+
+    def extend(self, pods: int, amount: int, full: int) -> int:
+        """Place a gang's pods, opening empty nodes of ``full`` for those without a place; return how many."""
+        unplaced = self.place(pods, amount)
+        each = full // amount
+        if not unplaced or not each:
+            return 0
+        opened = ceil_div(unplaced, each)
+        self._change(full, opened)
+        self.place(unplaced, amount)
+        return opened
 
     def largest_gang(self, gpus_per_node: int) -> int:
         """The most that one gang of equal pods could take, over pod sizes of 1 to a node's GPUs."""
@@ -94,14 +101,32 @@ def check(
         notes.append(
             reason(ReasonCode.FRAGMENTED, pool=supply.pool, stranded_milli_gpus=stranded, smallest_milli_gpus=smallest)
         )
+    notes += _above_share(division, demands)
     missing = min(missing, max(0, may_have - supply.counted))
     return Placement(supply.pool, largest, stranded, missing, common_shape(demands, gpus_per_node), tuple(notes))
+
+
+def _above_share(division: Division, demands: Sequence[TeamDemand]) -> Iterator[Reason]:
+    """The oldest gang of each team that is larger than all the team may hold: it waits until the share has grown."""
+    for demand in demands:
+        share = division.of(demand.team)
+        allowed = share.share if share else 0
+        large = [work for work in demand.waiting if work.milli_gpus > allowed]
+        if large:
+            work = min(large, key=lambda w: (w.submitted_at_s, w.name))
+            yield reason(
+                ReasonCode.GANG_ABOVE_SHARE,
+                pool=demand.pool,
+                team=demand.team,
+                subject=work.name,
+                asked_milli_gpus=work.milli_gpus,
+                share_milli_gpus=allowed,
+            )
 
 
 def _pack(
     packing: Packing, work: Workload, gpus_per_node: int, now: Packing, notes: list[Reason], supply: Supply
 ) -> int:
-    unplaced = packing.place(work.pods, work.milli_gpus_per_pod)
     if now.pods_that_fit(work.milli_gpus_per_pod) < work.pods and supply.free_total >= work.milli_gpus:
         notes.append(
             reason(
@@ -112,14 +137,7 @@ def _pack(
                 free_milli_gpus=supply.free_total,
             )
         )
-    each = gpus_per_node * MILLI // work.milli_gpus_per_pod
-    if not unplaced or not each:
-        return 0
-    nodes = ceil_div(unplaced, each)
-    for _ in range(nodes):
-        packing.add(gpus_per_node * MILLI)  # the node that is about to be asked for
-    packing.place(unplaced, work.milli_gpus_per_pod)
-    return nodes
+    return packing.extend(work.pods, work.milli_gpus_per_pod, gpus_per_node * MILLI)
 
 
 def admissible(division: Division, demands: Sequence[TeamDemand]) -> list[Workload]:

@@ -32,8 +32,9 @@ def capacity(
     over = max(0, supply.live_gpus - pool.limits.max_gpus)
     if over:
         notes.append(reason(ReasonCode.OVER_LIMIT, pool=pool.name, live_gpus=supply.live_gpus, over_gpus=over))
-    if nodes == seen.target_nodes:
+    if nodes == seen.target_nodes and nodes <= supply.counted:
         return nodes, (), tuple(notes)
+    # A node that was lost or never served is replaced by asking for the same number again: a target is a level.
     headroom = max(0, nodes * seen.gpus_per_node * MILLI - demand)
     return nodes, (SetCapacity(pool.name, nodes, headroom, shape, target.reason),), tuple(notes)
 
@@ -73,6 +74,8 @@ def removals(
     # A node that never advertised its GPUs is given back only once its replacement serves.
     out = gone if supply.count(Phase.READY) >= nodes else []
     surplus = max(supply.counted - nodes, ceil_div(max(0, supply.live_gpus - pool.limits.max_gpus), seen.gpus_per_node))
+    if pool.limits.max_step_nodes is not None:
+        surplus = min(surplus, pool.limits.max_step_nodes)
     idle = sorted(
         (node for node, at in supply.nodes if at is Phase.READY and not supply.used[node.name]),
         key=lambda node: (node.idle_since_s if node.idle_since_s is not None else now_s, node.name),
@@ -103,6 +106,15 @@ def _idle_reason(pool: Pool, node: Node, target: int, counted: int, now_s: int) 
     idle = now_s - (node.idle_since_s if node.idle_since_s is not None else now_s)
     return reason(
         ReasonCode.NODE_IDLE, pool=pool.name, subject=node.name, idle_s=idle, target_nodes=target, nodes=counted
+    )
+
+
+def losses(pool: Pool, supply: Supply) -> tuple[Reason, ...]:
+    """Nodes that the cloud is about to take away: out of supply at once (CASES.md K9)."""
+    return tuple(
+        reason(ReasonCode.NODE_INTERRUPTED, pool=pool.name, subject=node.name, used_milli_gpus=supply.used[node.name])
+        for node, at in supply.nodes
+        if at is Phase.INTERRUPTED
     )
 
 
