@@ -1,12 +1,14 @@
 """The job view: the same targets, but every job by itself, on nodes, as a gang, in a queue.
 
 A job that waits starts and ends later, so demand follows capacity; GPU-seconds are conserved (the cluster asserts it).
-Targets come from the policies as in the demand view; on top of them every policy covers the demand it sees.
+Targets come from the policies as in the demand view; on top of them every policy asks for what is pending and finds no
+place, as Karpenter does. Policies are tuned on the nodes that packing takes when every job starts at once; the optimum is
+solved on them; replayed job by job it is a reference that no policy is likely to beat, not a proven bound.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -14,17 +16,21 @@ import numpy as np
 from controller.backtest.baselines import Plans
 from controller.backtest.score import Days, daily
 from controller.backtest.traces import Trace
+from controller.core.placement import Packing
 from controller.core.policy import Bounds, Mode, Policy, Pool, PoolLimits, Team
 from controller.core.quantities import MILLI
-from controller.learning.fleet import Terms
+from controller.learning.fleet import Array, Terms
 from controller.worlds.simulated.cluster import Cluster
 from controller.worlds.simulated.jobs import Job
 from controller.worlds.simulated.trace import load_input
+from forecaster.series import Panel
 
 STARVED_AFTER_S = 900
 POOL = "pool"
-FIXED = frozenset({"static_peak", "optimum"})
-"""Policies that hold to their plan whatever they see: the one has no eyes, the other needs none."""
+BLIND = "static_peak"
+"""Holds to its number whatever it sees."""
+INSTANT = frozenset({"optimum", "ideal"})
+"""Have their nodes when they want them: the one asked a lead before, the other measures what packing takes."""
 
 
 def one_team(trace: Trace, gpus_per_node: int) -> Policy:
@@ -34,14 +40,41 @@ def one_team(trace: Trace, gpus_per_node: int) -> Policy:
     return Policy(trace.name, Mode.ENFORCE, "UTC", (pool,), (Team("all", trace.panel.names, bounds=Bounds()),))
 
 
-def replay_jobs(trace: Trace, terms: Terms, plans: Plans, name: str, tell: Callable[[str], None]) -> Days:
-    """Run one policy's fleet through the judged part, job by job."""
-    tell(f"replaying jobs under {name}")
-    start_s = trace.panel.time(trace.judge_from)
-    work = load_input(trace.folder, one_team(trace, terms.gpus_per_node), begin_after_s=_after(trace, start_s))
+def nodes_taken(trace: Trace, gpus_per_node: int) -> Panel:
+    """GPUs of the nodes that packing takes, by step, if every job starts at once: the demand that a fleet must meet.
+
+    Free places on nodes that are needed anyway cost nothing; rule and forecast must know of them, so both are tuned on
+    this and not on the jobs' own GPUs. Known as it unfolds: a step's value depends on what came before its end.
+    """
+    jobs = _jobs(trace, gpus_per_node, 0)
+    terms = Terms(gpus_per_node, 0, 1.0, trace.panel.step_s)
+    ideal = _Replay(terms, "ideal", np.zeros(trace.panel.rows), jobs, trace.panel.time(0), 0)
+    ideal.run(trace.panel.rows, trace.panel.rows_a_day)
+    taken = np.array(ideal.nodes_taken, dtype=np.float64)[:, None] * gpus_per_node
+    return Panel(("",), trace.panel.origin_s, trace.panel.step_s, trace.panel.timezone, taken)
+
+
+def replay_jobs(
+    trace: Trace, terms: Terms, plans: Plans, names: Sequence[str], tell: Callable[[str], None]
+) -> dict[str, Days]:
+    """Run each policy's fleet through the judged part, job by job."""
+    start, day = trace.judge_from, trace.panel.rows_a_day
+    jobs = _jobs(trace, terms.gpus_per_node, start)
+    days = {}
+    for name in names:
+        tell(f"replaying jobs under {name}")
+        plan = plans.optimum.plan.astype(np.float64) if name == "optimum" else plans.targets[name][start:]
+        replay = _Replay(terms, name, plan, jobs, trace.panel.time(start), plans.first_nodes)
+        days[name] = replay.run(trace.panel.rows - start, day)
+    return days
+
+
+def _jobs(trace: Trace, gpus_per_node: int, row: int) -> list[Job]:
+    """The jobs of the selected teams that are there at a row or come later, the former with what is left of them."""
+    after = _after(trace, trace.panel.time(row))
+    work = load_input(trace.folder, one_team(trace, gpus_per_node), begin_after_s=after)
     wanted = set(trace.panel.names)
-    replay = _Replay(terms, plans, name, [job for _, job in work.jobs if job.team in wanted], start_s, trace.judge_from)
-    return replay.run(trace.panel.rows - trace.judge_from, trace.panel.rows_a_day)
+    return [job for _, job in work.jobs if job.team in wanted]
 
 
 def _after(trace: Trace, start_s: int) -> int:
@@ -51,15 +84,18 @@ def _after(trace: Trace, start_s: int) -> int:
 
 
 class _Replay:
-    def __init__(self, terms: Terms, plans: Plans, name: str, jobs: list[Job], start_s: int, row: int) -> None:
-        self.terms, self.name, self.jobs, self.row = terms, name, jobs, row
-        self.plan = plans.optimum.plan if name == "optimum" else plans.targets[name][row:]
+    """One fleet through one list of jobs (ascending by submission); ``plan`` has its target nodes by step."""
+
+    def __init__(
+        self, terms: Terms, name: str, plan: Array, jobs: Sequence[Job], start_s: int, first_nodes: int
+    ) -> None:
+        self.terms, self.name, self.jobs, self.plan = terms, name, jobs, plan
         self.cluster = Cluster(terms.gpus_per_node, start_s)
+        self.lead_s = 0 if name in INSTANT else terms.lead_s
         self.started: dict[str, int] = {}
+        self.nodes_taken: list[int] = []
         self.next_node = 0
-        self.lead_steps = -(-terms.lead_s // terms.step_s)
-        alive = sum(job.milli_gpus for job in jobs if job.submit_s <= start_s)
-        self._ask(max(plans.first_nodes, -(-alive // (terms.gpus_per_node * MILLI))), 0)
+        self._ask(first_nodes, 0)
         self.cluster.account.node_adds = 0
 
     def run(self, steps: int, day: int) -> Days:
@@ -68,14 +104,20 @@ class _Replay:
         rows, at, starved = [], 0, 0
         before = (0, 0, 0, 0)
         for t in range(steps):
-            self._fit_fleet(t)
+            self._fit_fleet(int(self.plan[t]))
             until = begin + (t + 1) * self.terms.step_s
             while at < len(self.jobs) and self.jobs[at].submit_s < until:
-                cluster.advance(max(cluster.now_s, self.jobs[at].submit_s))
-                cluster.submit(self.jobs[at])
-                at += 1
+                moment = max(cluster.now_s, self.jobs[at].submit_s)
+                cluster.advance(moment)
+                while at < len(self.jobs) and self.jobs[at].submit_s <= moment:
+                    cluster.submit(self.jobs[at])
+                    at += 1
+                if self.name in INSTANT:
+                    cluster.admit()
+                    self._ask(self._missing(), 0)
             cluster.advance(until)
             cluster.admit()
+            self.nodes_taken.append(len(cluster.nodes))
             starved += self._anyone_starved()
             now = (account.up, account.busy, account.waiting, account.node_adds)
             rows.append([b - a for a, b in zip(before, now, strict=True)])
@@ -113,13 +155,13 @@ class _Replay:
         late = cluster.now_s - STARVED_AFTER_S
         return any(not gang.running and gang.queued_at_s < late for gang in cluster.gangs.values())
 
-    def _fit_fleet(self, t: int) -> None:
+    def _fit_fleet(self, planned: int) -> None:
         """Ask for what is missing; give back idle nodes beyond the target."""
-        nodes = self._target(t)
+        nodes = planned
+        if self.name != BLIND:
+            nodes = max(planned, self._taken() + self._missing())
         counted = len(self.cluster.nodes)
-        if nodes > counted:
-            late = 0 if self.name == "optimum" else self.terms.lead_s
-            self._ask(nodes - counted, late)
+        self._ask(nodes - counted, self.lead_s)
         surplus = counted - nodes
         if surplus > 0:
             idle = [node for node in self.cluster.nodes.values() if node.up and not node.used]
@@ -127,11 +169,22 @@ class _Replay:
             for node in idle[:surplus]:
                 self.cluster.remove_node(node.name)
 
-    def _target(self, t: int) -> int:
-        planned = int(self.plan[t])
-        if self.name in FIXED:
-            return planned
-        return max(planned, -(-self.cluster.demand // (self.terms.gpus_per_node * MILLI)))
+    def _taken(self) -> int:
+        """Nodes that work is on, and those that are coming: none of them can be given back."""
+        return sum(1 for node in self.cluster.nodes.values() if node.used or not node.up)
+
+    def _missing(self) -> int:
+        """Nodes that waiting gangs need beyond those that are free, idle or coming."""
+        waiting = [gang for gang in self.cluster.gangs.values() if not gang.running]
+        if not waiting:
+            return 0
+        full = self.terms.gpus_per_node * MILLI
+        free = [full - node.used for node in self.cluster.nodes.values() if node.used or not node.up]
+        packing = Packing(free)
+        return sum(
+            packing.extend(gang.job.pods, gang.job.milli_gpus_per_pod, full)
+            for gang in sorted(waiting, key=lambda gang: gang.seq)
+        )
 
     def _ask(self, count: int, lead_s: int) -> None:
         for _ in range(count):

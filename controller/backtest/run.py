@@ -48,11 +48,13 @@ def bench(trace: Trace, terms: Terms, view: str | None = None, tell: Callable[[s
         raise InputError.one(
             "--view", chosen, f"a trace with jobs.parquet; {trace.name} has demand only: --view demand"
         )
-    total = trace.total
-    plans = baselines.plan(total, terms, trace.judge_from, tell)
     if chosen == "jobs":
-        days = {name: jobs.replay_jobs(trace, terms, plans, name, tell) for name in NAMES}
+        tell("packing every job at once")
+        plans = baselines.plan(jobs.nodes_taken(trace, terms.gpus_per_node), terms, trace.judge_from, tell)
+        days = jobs.replay_jobs(trace, terms, plans, NAMES, tell)
     else:
+        total = trace.total
+        plans = baselines.plan(total, terms, trace.judge_from, tell)
         days = _fluid(total.values[:, 0], plans, terms, trace.judge_from, total.rows_a_day)
     return Report(trace.name, chosen, terms, score(days, terms), plans)
 
