@@ -37,10 +37,15 @@ class Past:
 
 def look_back(panel: Panel, offset: Array) -> Past:
     """Build the view. Row r of ``last`` and ``level`` is made of rows before r: the shift by one forbids leaks."""
-    filled = carried_forward(panel.values)
-    shifted = np.vstack([np.full((1, filled.shape[1]), np.nan), filled[:-1]])
+    shifted = last_known(panel.values)
     smooth = np.mean([shifted, _earlier(shifted, 1), _earlier(shifted, 2)], axis=0)
     return Past(panel, offset, np.log(shifted + offset), np.log(smooth + offset))
+
+
+def last_known(values: Array) -> Array:
+    """What a decision at each row knows last: the newest known value of the rows before it."""
+    filled = carried_forward(values)
+    return np.vstack([np.full((1, filled.shape[1]), np.nan), filled[:-1]])
 
 
 def _earlier(values: Array, rows: int) -> Array:

@@ -1,0 +1,94 @@
+"""``tidegate forecast``: how good the forecasts are on a trace, beside the naive ones that are hard to beat."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any
+
+import typer
+
+from controller.cli.output import progress, write_json
+from controller.cli.values import seconds
+
+app = typer.Typer(help="Score forecasts, or look a day ahead.", no_args_is_help=True)
+
+Trace = Annotated[str, typer.Option(help="A trace folder, a file in one, or builtin:demo.")]
+Team = Annotated[list[str] | None, typer.Option(help="Only teams that match this glob; may be repeated.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
+COLUMNS = (
+    ("wql", "WQL"),
+    ("teams_wql", "WQL of teams"),
+    ("mase_last_value", "MASE last value"),
+    ("mase_seasonal_naive", "MASE seasonal"),
+    ("coverage", "coverage .9"),
+    ("worst_day", "worst day"),
+    ("teams_beating", "teams beating last value"),
+)
+
+
+@app.command()
+def score(
+    trace: Trace,
+    team: Team = None,
+    train: Annotated[float, typer.Option(help="Share to learn from; judge_from_s of trace.json wins over it.")] = 0.62,
+    lead: Annotated[list[str] | None, typer.Option(help="Lead times; may be repeated. Default 15m, 30m, 60m.")] = None,
+    length: Annotated[list[str] | None, typer.Option(help="Window lengths; may be repeated. Default 15m.")] = None,
+    json: AsJson = False,
+) -> None:
+    """Score forecasts of the maximum demand over [lead, lead + length]: rolling origin, refitted nightly.
+
+    Examples:
+
+      tidegate forecast score --trace builtin:demo
+
+      tidegate forecast score --trace traces/azure_llm_2024 --team azure-code --lead 30m --json
+    """
+    from controller.backtest.traces import load_trace
+    from forecaster.evaluate import score as run
+    from forecaster.windows import Window
+
+    leads = [seconds(text, "--lead") for text in lead or ("15m", "30m", "60m")]
+    lengths = [seconds(text, "--length", least=1) for text in length or ("15m",)]
+    loaded = load_trace(trace, teams=team or (), train=train)
+    windows = sorted({Window(a, b) for a in leads for b in lengths})
+    with progress(f"scoring forecasts on {loaded.name}"):
+        rows = run(loaded.panel, loaded.judge_from, windows)
+    document = {
+        "trace": loaded.name,
+        "teams": len(loaded.panel.names),
+        "judge_from_s": loaded.judge_from * loaded.panel.step_s,
+        "horizons": [_horizon(window, [row for row in rows if row.window == window]) for window in windows],
+    }
+    if json:
+        write_json(document)
+    else:
+        _table(document)
+
+
+def _horizon(window: Any, rows: list[Any]) -> dict[str, Any]:
+    models = {row.model: {key: _number(getattr(row, key)) for key, _ in COLUMNS} | {"rows": row.rows} for row in rows}
+    return {"lead_s": window.lead_s, "length_s": window.length_s, "models": models}
+
+
+def _number(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+def _table(document: dict[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(
+        title=f"{document['trace']} · {document['teams']} teams",
+        caption=f"Judged from day {document['judge_from_s'] / 86_400:.1f} on. Lower WQL is better; MASE below 1 beats the naive forecast named; coverage should be .90.",
+    )
+    table.add_column("window")
+    table.add_column("model")
+    for _, title in COLUMNS:
+        table.add_column(title, justify="right")
+    for horizon in document["horizons"]:
+        start, stop = horizon["lead_s"] / 60, (horizon["lead_s"] + horizon["length_s"]) / 60
+        for name, row in horizon["models"].items():
+            cells = ("–" if row[key] is None else f"{row[key]:.3f}" for key, _ in COLUMNS)
+            table.add_row(f"{start:g}–{stop:g} min", name, *cells)
+    Console().print(table)
