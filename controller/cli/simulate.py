@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from controller.cli.output import write_json
 from controller.cli.values import seconds
 
 if TYPE_CHECKING:
@@ -115,10 +116,8 @@ def _wait_for_end_of_stdin(stop: threading.Event) -> None:
 
 
 def _print(summary: dict[str, Any], as_json: bool) -> None:
-    import orjson
-
     if as_json:
-        typer.echo(orjson.dumps(summary, option=orjson.OPT_INDENT_2).decode())
+        write_json(summary)
         return
     typer.echo(
         f"{summary['cluster']}: {summary['from']} → {summary['to']}, {summary['ticks']} ticks"
