@@ -2,7 +2,7 @@
 
 A job that waits starts and ends later, so demand follows capacity; GPU-seconds are conserved (the cluster asserts it).
 Targets come from the policies as in the demand view; on top of them every policy asks for what is pending and finds no
-place, as Karpenter does. Policies are tuned on the nodes that packing takes when every job starts at once; the optimum is
+place, as Karpenter does. They are tuned on the nodes that packing takes when every job starts at once; the optimum is
 solved on them; replayed job by job it is a reference that no policy is likely to beat, not a proven bound.
 """
 

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Any
 
 import typer
 
 from controller.cli.output import progress, write_json
+from controller.cli.values import seconds
 from controller.core.errors import InputError
 
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
     app.command("bench")(bench)
-
-
-def seconds(text: str, flag: str) -> int:
-    """A duration as the command line takes it: ``15m``, ``1h``, ``90s`` or plain seconds."""
-    match = re.fullmatch(r"(\d+)([smhd]?)", text.strip())
-    if match is None:
-        raise InputError.one(flag, text, "a duration such as 15m, 900s, 1h, or seconds")
-    return int(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}[match[2]]
 
 
 def bench(
@@ -49,7 +41,7 @@ def bench(
     from controller.backtest.traces import load_trace
     from controller.learning.fleet import Terms
 
-    lead_s = seconds(lead, "--lead")
+    lead_s = seconds(lead, "--lead", least=1)
     if scale is not None and view != "demand" and load_trace(trace, teams=team or ()).has_jobs:
         raise InputError.one("--scale", scale, "a demand view (jobs cannot be scaled): add --view demand")
     loaded = load_trace(trace, teams=team or (), train=train, scale=scale)
