@@ -42,7 +42,6 @@ class StoreRecorder:
     def outcomes(self, tick_id: str, at_s: int, outcomes: Sequence[Outcome]) -> None:
         """Add what became of each action."""
         try:
-            for one in outcomes:
-                self._store.outcome(one.action_id, tick_id, one.status.value, one.detail, at_s)
+            self._store.outcomes(tick_id, [(one.action_id, one.status.value, one.detail) for one in outcomes], at_s)
         except StoreError as error:
             raise RecordError(str(error)) from error

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, Connection, Select, Table, delete, func, select
+from sqlalchemy import ColumnElement, Connection, Select, Table, delete, func, select, tuple_
 
 from controller.core.quantities import DAY_S
 from controller.store import tables as t
@@ -78,7 +78,8 @@ def _ticks_before(before_s: int) -> Select[tuple[int]]:
         select(column).where(v.closed_at_s.is_(None), column.is_not(None))
         for column in (v.opened_tick_seq, v.last_tick_seq)
     ]
-    newest = select(func.max(k.seq)).group_by(k.cluster)
+    last = select(k.cluster, func.max(k.at_s)).group_by(k.cluster)
+    newest = select(k.seq).where(tuple_(k.cluster, k.at_s).in_(last))
     return select(k.seq).where(k.at_s < before_s, k.seq.not_in(newest), *[k.seq.not_in(seqs) for seqs in cited])
 
 

@@ -179,15 +179,16 @@ def demand_history(connection: Connection, cluster: str, start_s: int, stop_s: i
     """Demand of every team and pool over ``[start_s, stop_s)`` on the 5-minute grid."""
     s, b = t.series.c, t.demand_bins.c
     series = select(s.seq, s.pool, s.team).where(s.cluster == cluster).order_by(s.pool, s.team)
+    # The mean is taken in SQL (halves up, as ``divide``): a month of 200 teams is more than a million rows.
+    mean = (2 * b.sum_demand + b.n) // (2 * b.n)
     found = []
     for seq, pool, team in connection.execute(series).all():
-        query = select(b.at_s, b.n, b.sum_demand, b.max_demand).where(
+        query = select(b.at_s, mean, b.max_demand).where(
             b.series_id == seq, b.at_s >= start_s - start_s % GRID_S, b.at_s < stop_s
         )
         rows = connection.execute(query.order_by(b.at_s)).all()
         if rows:
-            at, counts, sums, highest = (list(column) for column in zip(*rows, strict=True))
-            means = [divide(total, n) for total, n in zip(sums, counts, strict=True)]
+            at, means, highest = (list(column) for column in zip(*rows, strict=True))
             found.append(DemandSeries(pool, team, at, means, highest))
     return found
 

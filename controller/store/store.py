@@ -86,14 +86,22 @@ class Store:
 
         ``at_s`` defaults to the tick's moment. ``ValueError`` for another status, ``StoreError`` for an unknown tick.
         """
-        if status not in STATUSES:
-            raise ValueError(f"an outcome is one of {', '.join(STATUSES)}, not {status!r}")
+        self.outcomes(tick_id, [(action_id, status, detail)], at_s)
+
+    def outcomes(self, tick_id: str, results: Iterable[tuple[str, str, str]], at_s: int | None = None) -> None:
+        """Add ``(action id, status, detail)`` of several actions of one tick in one transaction; see ``outcome``."""
+        rows = [{"action_id": one, "status": status, "detail": detail} for one, status, detail in results]
+        unknown = {row["status"] for row in rows} - set(STATUSES)
+        if unknown:
+            raise ValueError(f"an outcome is one of {', '.join(STATUSES)}, not {min(unknown)!r}")
+        if not rows:
+            return
         with transaction(self._engine) as connection:
             tick = connection.execute(select(t.ticks.c.seq, t.ticks.c.at_s).where(t.ticks.c.id == tick_id)).first()
             if tick is None:
                 raise StoreError(shown(self._engine.url), f"has no tick {tick_id}")
-            row = {"tick_seq": tick.seq, "action_id": action_id, "status": status, "detail": detail}
-            connection.execute(t.outcomes.insert().values(**row, at_s=tick.at_s if at_s is None else at_s))
+            place = {"tick_seq": tick.seq, "at_s": tick.at_s if at_s is None else at_s}
+            connection.execute(t.outcomes.insert(), [{**place, **row} for row in rows])
 
     def load_demand(self, cluster: str, rows: Iterable[tuple[int, str, str, int, int]]) -> None:
         """Load demand of before the first tick: ``(at_s, pool, team, mean, max)`` in milli-GPUs, team "" the total.

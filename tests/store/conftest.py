@@ -26,6 +26,16 @@ def postgresql() -> Iterator[str]:
         yield url
 
 
+@pytest.fixture(scope="session")
+def migrated(postgresql: str) -> str:
+    """The name of a migrated database, to be copied: that is faster than migrating one for each test."""
+    name = "tidegate_template"
+    with psycopg.connect(postgresql.format("postgres"), autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    open_store(postgresql.format(name)).close()
+    return name
+
+
 @pytest.fixture
 def postgresql_url(postgresql: str) -> str:
     """An empty database."""
@@ -43,8 +53,16 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return str(request.getfixturevalue("postgresql_url"))
 
 
-@pytest.fixture
-def store(url: str) -> Iterator[Store]:
+@pytest.fixture(params=["sqlite", "postgresql"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     """An empty store."""
+    if request.param == "sqlite":
+        url = str(tmp_path / "store.sqlite")
+    else:
+        server, template = request.getfixturevalue("postgresql"), request.getfixturevalue("migrated")
+        name = f"tidegate_{next(_numbers)}"
+        with psycopg.connect(server.format("postgres"), autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
+        url = server.format(name)
     with open_store(url) as opened:
         yield opened

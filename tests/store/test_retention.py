@@ -64,7 +64,9 @@ def test_once_it_is_closed_its_ticks_go_and_later_the_incident_too(store: Store)
 
 def test_the_newest_tick_of_a_cluster_is_never_pruned(store: Store) -> None:
     record = put(store, a_decision(T0))
+    earlier = put(store, a_decision(T0 - 60))  # recorded later: a clock was set back
     store.prune(T0 + 5000 * DAY)
+    assert store.decision(earlier.id) is None
     assert store.resume("east") == record
     assert store.latest_tick("east").id == record.id
 

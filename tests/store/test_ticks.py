@@ -148,6 +148,15 @@ def test_outcomes_are_added_and_never_overwritten(store: Store) -> None:
         store.outcome(action_id(EVICTION), "ffff", "applied")
 
 
+def test_outcomes_of_a_tick_go_in_together_or_not_at_all(store: Store) -> None:
+    record = put(store, a_decision(actions=(EVICTION, REMOVAL)))
+    store.outcomes(record.id, [(action_id(EVICTION), "applied", ""), (action_id(REMOVAL), "refused", "busy")])
+    assert [[one.status for one in row.outcomes] for row in store.decisions("east")] == [["refused"], ["applied"]]
+    with pytest.raises(ValueError, match="not 'done'"):
+        store.outcomes(record.id, [(action_id(EVICTION), "applied", ""), (action_id(REMOVAL), "done", "")])
+    assert store.info().rows["outcomes"] == 2
+
+
 def test_an_action_keeps_its_reason_and_its_numbers(store: Store) -> None:
     record = put(store, a_decision(actions=(EVICTION, SHARE, REMOVAL, CAPACITY), notes=(EVICT,)))
     view = store.decision(record.id)

@@ -32,6 +32,17 @@ def test_a_bare_path_is_sqlite(tmp_path) -> None:
     assert sqlite_path("postgresql://db/x") is None
 
 
+@pytest.mark.parametrize(("durable", "synchronous"), [(True, 2), (False, 1)])
+def test_sqlite_syncs_each_commit_unless_told_otherwise(tmp_path, durable: bool, synchronous: int) -> None:
+    with open_store(str(tmp_path / "store.sqlite"), durable=durable) as store, store._engine.connect() as connection:
+
+        def pragma(name: str) -> object:
+            return connection.exec_driver_sql(f"PRAGMA {name}").scalar()
+
+        assert (pragma("synchronous"), pragma("journal_mode"), pragma("foreign_keys")) == (synchronous, "wal", 1)
+        assert pragma("busy_timeout") == 30_000
+
+
 def test_postgres_is_postgresql() -> None:
     for given in ("postgres://u@h/d", "postgresql://u@h/d", "postgresql+psycopg://u@h/d"):
         assert parse_url(given).drivername == "postgresql+psycopg"
