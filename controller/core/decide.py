@@ -95,7 +95,7 @@ def _pool(
     target = headroom.target(pool, seen, recent, runnable, forecasts, advice.of(pool.name), policy.learning, now_s)
     # 6 placement: what fits in shape as well as in number
     placed = placement.check(supply, division, team_demands, seen.gpus_per_node, may_have=nodes.most_nodes(pool, seen))
-    target = headroom.with_missing(target, supply.counted, placed.missing_nodes)
+    target = headroom.with_needed(target, placed.needed_nodes)
     # 7 reclaim
     available = can_have - sum(supply.used.values())
     moves, kept = reclaim.plan(pool, policy, division, demand, snapshot, available, now_s)

@@ -101,11 +101,9 @@ def target(
     return Target(pool.name, nodes, by_rule, advised, source, quantile, why, (*notes, *envelope))
 
 
-def with_missing(target: Target, counted: int, missing: int) -> Target:
-    """Raise a target by the nodes that waiting gangs need beyond those there are, because of their shape."""
-    if missing and counted + missing > target.nodes:
-        return replace(target, nodes=counted + missing)
-    return target
+def with_needed(target: Target, needed: int) -> Target:
+    """Raise a target to the nodes that work takes because of its shape: demand in number is only a lower bound."""
+    return replace(target, nodes=needed) if needed > target.nodes else target
 
 
 def _why(code: ReasonCode, pool: Pool, demand: int, nodes: int, **facts: int) -> Reason:

@@ -13,7 +13,7 @@ from functools import lru_cache
 from controller.core.actions import Repartition
 from controller.core.nodes import SERVING, Supply
 from controller.core.policy import Sharing
-from controller.core.quantities import ceil_div
+from controller.core.quantities import MILLI, ceil_div
 from controller.core.reasons import Reason, ReasonCode, reason
 from controller.core.snapshot import GpuDevice, Node, Workload
 
@@ -55,9 +55,20 @@ PROFILES: dict[str, tuple[Profile, ...]] = {
 """By GPU model: NVIDIA Multi-Instance GPU user guide, supported profiles and placements."""
 
 
+def family(model: str) -> str:
+    """The key of ``PROFILES`` for a model as nodes are labelled (``NVIDIA-A100-SXM4-80GB``); "" when it has none."""
+    parts = model.upper().split("-")
+    memory = next((part for part in parts if part.endswith("GB")), "")
+    known = [key for key in PROFILES if key.split("-")[0] in parts]
+    # Labels of H100, H200 and A30 do not always name the memory; those of A100 do, and there it matters.
+    exact = [key for key in known if not memory or key.endswith(f"-{memory}")]
+    return exact[0] if len(exact) == 1 else ""
+
+
+@lru_cache(maxsize=1024)
 def profile(model: str, name: str) -> Profile | None:
     """A model's profile by name."""
-    return next((p for p in PROFILES.get(model, ()) if p.name == name), None)
+    return next((p for p in PROFILES.get(family(model), ()) if p.name == name), None)
 
 
 @lru_cache(maxsize=4096)
@@ -65,7 +76,7 @@ def fits(model: str, names: tuple[str, ...]) -> bool:
     """Whether a multiset of profiles (sorted names) can be placed on one GPU together."""
     known = [profile(model, name) for name in names]
     wanted = [p for p in known if p is not None]
-    compute = 4 if model.startswith("A30") else 7
+    compute = 4 if family(model).startswith("A30") else 7
     if len(wanted) != len(names) or sum(p.compute for p in wanted) > compute:
         return False
     return _placed(sorted(wanted, key=lambda p: -p.slices), 0)
@@ -106,11 +117,10 @@ def _cut(
     notes: list[Reason],
 ) -> None:
     left = list(wanted)
-    for _, device in devices:
-        if not device.used_milli_gpus:
-            for name in device.profiles:
-                if name in left:
-                    left.remove(name)
+    for node, device in devices:
+        for name in _free_instances(node.model, device):
+            if name in left:
+                left.remove(name)
     whole = [(n, d) for n, d in devices if not d.profiles and not d.used_milli_gpus and d.replicas == 1]
     for node, device in whole:
         if not left:
@@ -124,6 +134,17 @@ def _cut(
     if left:
         busy = sum(1 for _, d in devices if d.used_milli_gpus)
         notes.append(reason(ReasonCode.PARTITION_IN_USE, pool=pool, waiting_slices=len(left), gpus_in_use=busy))
+
+
+def _free_instances(model: str, device: GpuDevice) -> tuple[str, ...]:
+    """Instances that nobody holds. Of a GPU in use that is known only where all its instances are alike."""
+    first = profile(model, device.profiles[0]) if device.profiles else None
+    if not device.used_milli_gpus or first is None:
+        return device.profiles
+    if set(device.profiles) != {first.name}:
+        return ()
+    whole = max(p.slices for p in PROFILES[family(model)])
+    return device.profiles[ceil_div(device.used_milli_gpus * whole, first.slices * MILLI) :]
 
 
 def _fill(model: str, left: list[str]) -> tuple[str, ...]:

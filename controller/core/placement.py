@@ -19,12 +19,16 @@ from controller.core.snapshot import Workload
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """What fits in a pool; milli-GPUs. ``missing_nodes`` is how many more would let all admissible work start."""
+    """What fits in a pool; milli-GPUs.
+
+    ``needed_nodes`` hold what runs where it runs and let all admissible work start: those in use, those that waiting
+    work will take, and those that are missing for it.
+    """
 
     pool: str
     largest_gang: int
     stranded: int
-    missing_nodes: int
+    needed_nodes: int
     shape: int
     notes: tuple[Reason, ...]
 
@@ -90,6 +94,7 @@ def check(
     largest = now.largest_gang(gpus_per_node)
     coming = [node.gpus * MILLI for node, phase in supply.nodes if phase in COMING]
     packing = Packing([*supply.free.values(), *coming])
+    empty = Packing([*(free for name, free in supply.free.items() if not supply.used[name]), *coming])
     waiting = sorted(admissible(division, demands), key=lambda w: (-w.priority, w.submitted_at_s, w.name))
     notes: list[Reason] = []
     missing = 0
@@ -103,7 +108,9 @@ def check(
         )
     notes += _above_share(division, demands)
     missing = min(missing, max(0, may_have - supply.counted))
-    return Placement(supply.pool, largest, stranded, missing, common_shape(demands, gpus_per_node), tuple(notes))
+    spare = sum(min(count, packing.nodes.get(free, 0)) for free, count in empty.nodes.items())
+    needed = supply.counted - spare + missing
+    return Placement(supply.pool, largest, stranded, needed, common_shape(demands, gpus_per_node), tuple(notes))
 
 
 def _above_share(division: Division, demands: Sequence[TeamDemand]) -> Iterator[Reason]:
