@@ -4,7 +4,7 @@
 - ``quota_borrowing``: one fleet, quotas in a cohort as Kueue does out of the box: nominal quotas are the floors,
   borrowing is unlimited, nothing is ever reclaimed, so a lent GPU comes back when its borrower's work drains.
 - ``tidegate``: the production loop and decide, a tick every five minutes.
-- ``pooled_bound``: one fleet without any quota: the least waiting there can be without knowing the future.
+- ``pooled_bound``: one fleet without quotas, gangs or packing: every GPU of a job is a unit that starts by itself.
 
 A unit of a demand series that is recalled is one eviction and loses the GPU-time since it began. The series does not
 show jobs that end and are replaced at once, so a lent unit drains only when its team's demand falls: for
@@ -13,7 +13,7 @@ quota_borrowing that is the pessimistic reading.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from controller.core.quantities import HOUR_S, MILLI
 from controller.core.schedule import limits_in_force
 from controller.core.shares import entitlements
 from controller.loop import FixedPolicy, Loop
-from controller.worlds.simulated import Boot, Cluster, PoolSetup, Provider, SimulatedWorld
+from controller.worlds.simulated import Boot, Cluster, Job, PoolSetup, Provider, SimulatedWorld
 from controller.worlds.simulated.cohort import CohortCluster
 
 LoopOf = Callable[[SimulatedWorld, Policy], Loop]
@@ -113,8 +113,17 @@ def run_borrowing(scene: Scene) -> Tally:
 
 
 def run_pooled(scene: Scene) -> Tally:
-    """One fleet, first come, first served, no quota."""
+    """One fleet, first come, first served, no quota, and no gang that waits for the last of its GPUs."""
+    scene = replace(scene, jobs=tuple(unit for job in scene.jobs for unit in _units(job)))
     return _run(scene, Cluster(scene.fleet.gpus_per_node, scene.begin_s), Tally())
+
+
+def _units(job: Job) -> Iterator[Job]:
+    if job.milli_gpus <= MILLI:
+        yield job
+        return
+    for number in range(job.milli_gpus // MILLI):
+        yield replace(job, name=f"{job.name}/{number}", pods=1, milli_gpus_per_pod=MILLI)
 
 
 def plain_loop(world: SimulatedWorld, policy: Policy) -> Loop:

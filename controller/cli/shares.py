@@ -12,15 +12,15 @@ from controller.cli.output import progress, write_json
 if TYPE_CHECKING:
     from controller.backtest.shares import Outcome
 
-COLUMNS = (
+ROWS = (
     ("wait GPU-h", "wait_gpu_h", "{:,.1f}"),
-    ("avoidable removed", "avoidable_wait_removed", "{:.1%}"),
+    ("avoidable wait removed", "avoidable_wait_removed", "{:.1%}"),
     ("evictions", "evictions", "{:,}"),
     ("lost GPU-h", "lost_gpu_h", "{:,.1f}"),
     ("min below floor", "below_floor_min", "{:,}"),
     ("min above ceiling", "above_ceiling_min", "{:,}"),
-    ("Jain", "jain", "{:.4f}"),
-    ("worst team waits", "worst_team_wait_share", "{:.1%}"),
+    ("Jain index", "jain", "{:.4f}"),
+    ("worst team's wait share", "worst_team_wait_share", "{:.1%}"),
 )
 
 
@@ -66,13 +66,10 @@ def _table(found: dict[str, Outcome]) -> None:
     from rich.table import Table
 
     table = Table(box=None)
-    table.add_column("policy")
-    for title, _, _ in COLUMNS:
-        table.add_column(title, justify="right")
-    for name, outcome in found.items():
-        values = [getattr(outcome, field) for _, field, _ in COLUMNS]
-        shown = [
-            "–" if value is None else form.format(value) for value, (_, _, form) in zip(values, COLUMNS, strict=True)
-        ]
-        table.add_row(name, *shown)
+    table.add_column("")
+    for name in found:
+        table.add_column(name, justify="right")
+    for title, field, form in ROWS:
+        values = [getattr(outcome, field) for outcome in found.values()]
+        table.add_row(title, *("–" if value is None else form.format(value) for value in values))
     Console().print(table)
