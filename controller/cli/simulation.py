@@ -14,6 +14,7 @@ from controller.core.errors import InputError
 from controller.core.policy import Policy
 from controller.core.quantities import DAY_S, HOUR_S, MILLI
 from controller.loop import DemandRecorder, Loop, Tick
+from controller.loop.advice import PastAdvice
 from controller.loop.feeds import RecordedForecasts
 from controller.loop.policy_file import PolicyFile
 from controller.loop.recording import StoreRecorder
@@ -118,10 +119,12 @@ class _Simulation:
         demand = DemandRecorder(policy.timezone)
         store.load_demand(world.cluster, given.history)
         demand.load(store.demand_history(world.cluster))
+        advisor = PastAdvice(demand, policies, world.lead_s)
         self.loop = Loop(
             world,
             policies,
-            forecaster=RecordedForecasts(demand, world.lead_s),
+            forecaster=RecordedForecasts(demand, world.lead_s, lengths_of=advisor.lengths_s),
+            advisor=advisor,
             recorder=StoreRecorder(store, lambda: int(time.time())),
             demand=demand,
         )
