@@ -21,6 +21,7 @@ from forecaster.models.boosted import Boosted
 from forecaster.models.last_value import LastValue
 from forecaster.models.seasonal import Seasonal
 from forecaster.series import DAY_S, Array, Panel
+from forecaster.split import known_before, origins
 from forecaster.windows import Window
 
 RESIDUAL_DAYS = 14
@@ -64,9 +65,16 @@ class _Night:
 class _Memory:
     """Forecasts of one window as they were made; ``tracked`` rows of them the tracker has seen."""
 
+    points: list[Array] = field(default_factory=list)
     experts: list[Array] = field(default_factory=list)
     mixed: list[Array] = field(default_factory=list)
     tracked: int = 0
+
+    def remember(self, points: Array, experts: Array, mixed: Array) -> None:
+        """Keep what was forecast; rows follow each other without a hole, from row 0 on."""
+        self.points.append(points)
+        self.experts.append(experts)
+        self.mixed.append(mixed)
 
 
 class _Engine:
@@ -78,7 +86,6 @@ class _Engine:
         self.refit_boosted = refit_boosted
         self.memory = {window: _Memory() for window in windows}
         self.nights: dict[Window, _Night] = {}
-        self.start = 0
         self.nth = 0
 
     def refit(self, past: Past, row: int) -> None:
@@ -91,17 +98,17 @@ class _Engine:
         self.nth += 1
 
     def _night(self, past: Past, window: Window, row: int) -> _Night:
+        """Residuals are of forecasts as they were made, never of rows that their model was fitted on."""
         _, last = window.rows(past.panel.step_s)
         passed = max(0, row - last)
-        first = max(0, passed - RESIDUAL_DAYS * past.panel.rows_a_day)
-        known = past.panel.until(row)
+        known = known_before(past.panel, row)
         truth = Past(known, past.offset, past.last, past.level).truth(window)
-        residuals = np.stack(
-            [
-                residual_quantiles(truth[first:passed] - e.points(past, window, first, passed), self.levels)
-                for e in self.experts
-            ]
-        )
+        day = past.panel.rows_a_day
+        first = _settled(passed, day, RESIDUAL_DAYS)
+        made = self.memory[window].points
+        series = past.panel.values.shape[1]
+        points = np.concatenate(made, axis=1) if made else np.zeros((len(self.experts), 0, series))
+        residuals = np.stack([residual_quantiles(truth[first:passed] - p[first:passed], self.levels) for p in points])
         shares, moved = self._judge(past, window, truth, passed)
         return _Night(residuals, shares, moved)
 
@@ -109,13 +116,13 @@ class _Engine:
         """Weights and tracked corrections from the forecasts that were made and whose window has passed."""
         memory = self.memory[window]
         series = past.panel.values.shape[1]
-        rows = passed - self.start
+        rows = passed
         if not memory.mixed or rows <= 0:
             even = np.full((len(self.experts), series, len(self.levels)), 1 / len(self.experts))
             return even, np.zeros((series, len(self.levels)))
-        recent = slice(max(0, rows - MEMORY_DAYS * past.panel.rows_a_day), rows)
+        recent = slice(_settled(rows, past.panel.rows_a_day, MEMORY_DAYS), rows)
         experts = np.concatenate(memory.experts, axis=1)[:, recent]
-        real = truth[self.start : passed]
+        real = truth[:passed]
         shares = weights(np.exp(real[recent]) - past.offset, experts, self.levels, past.panel.rows_a_day)
         mixed = np.concatenate(memory.mixed)[memory.tracked : rows]
         residuals = real[memory.tracked :, :, None] - np.log(mixed + past.offset[:, None])
@@ -124,25 +131,32 @@ class _Engine:
             return shares, self.nights[window].moved
         return shares, track(self.nights[window].moved, residuals, self.levels)
 
-    def walk(self, past: Past, start: int, stop: int) -> tuple[Array, Array]:
+    def walk(self, past: Past, start: int, stop: int, *, remember: bool = True) -> tuple[Array, Array]:
         """Forecast decisions ``[start, stop)`` with what the last refit knew: (experts, rows, …) and mixed."""
         by_window, mixed = [], []
         for window in self.windows:
             night = self.nights[window]
-            made = np.stack([self._expert(past, window, i, start, stop) for i in range(len(self.experts))])
+            points = np.stack([expert.points(past, window, start, stop) for expert in self.experts])
+            made = self._quantiles(past, window, points)
             raw = mix(made, night.shares)
             moved = np.exp(np.log(raw + past.offset[:, None]) + night.moved) - past.offset[:, None]
             final = np.sort(np.maximum(moved, 0.0), axis=-1)
-            self.memory[window].experts.append(made)
-            self.memory[window].mixed.append(final)
+            if remember:
+                self.memory[window].remember(points, made, final)
             by_window.append(made)
             mixed.append(final)
         return np.stack(by_window, axis=-2), np.stack(mixed, axis=-2)
 
-    def _expert(self, past: Past, window: Window, index: int, start: int, stop: int) -> Array:
-        points = self.experts[index].points(past, window, start, stop)
-        quantiles = np.exp(points[..., None] + self.nights[window].residuals[index]) - past.offset[:, None]
+    def _quantiles(self, past: Past, window: Window, points: Array) -> Array:
+        """Points and residual quantiles to GPUs: (experts, rows, series) → (experts, rows, series, levels)."""
+        moved = points[..., None] + self.nights[window].residuals[:, None]
+        quantiles = np.exp(moved) - past.offset[:, None]
         return np.asarray(np.maximum(np.nan_to_num(quantiles, nan=0.0, posinf=0.0), 0.0))
+
+
+def _settled(rows: int, day: int, most_days: int) -> int:
+    """Where to begin to learn from forecasts: not with the first days', as soon as a day of better ones is there."""
+    return max(0, rows - most_days * day, min(SETTLED_DAYS * day, rows - day))
 
 
 def rolling(
@@ -158,18 +172,18 @@ def rolling(
 ) -> Rolling:
     """Forecast every decision at rows ``[start, stop)`` as it would have been made then.
 
-    ``panel`` has its total as a column if the total is wanted. ε is taken from the first day: a scale that looked ahead
-    would be a leak, if a small one.
+    ``panel`` has its total as a column if the total is wanted. Walking begins at row 0 whatever ``start`` is. ε, the
+    scale, is that of the rows before ``start``, or of the first day: forecasts *within* the first day know its mean.
     """
     stop = panel.rows if stop is None else stop
     engine, past = _begin(panel, windows, levels, experts, refit_boosted, start)
-    every = refit_s // panel.step_s
     made, mixed = [], []
-    for row in range(start, stop, every):
-        engine.refit(past, row)
-        one, both = engine.walk(past, row, min(row + every, stop))
-        made.append(one)
-        mixed.append(both)
+    for begin, end in origins(start, stop, refit_s // panel.step_s):
+        engine.refit(past, begin)
+        one, both = engine.walk(past, begin, end)
+        if begin >= start:
+            made.append(one)
+            mixed.append(both)
     values = np.concatenate(mixed) if mixed else np.zeros((0, len(panel.names), len(windows), len(levels)))
     by_expert = np.concatenate(made, axis=1) if made else None
     return Rolling(panel.names, start, tuple(windows), tuple(levels), values, tuple(experts), by_expert)
@@ -184,9 +198,7 @@ def _begin(
     start: int,
 ) -> tuple[_Engine, Past]:
     engine = _Engine(windows, levels, experts, refit_boosted)
-    engine.start = start
-    first_day = panel.until(max(start, panel.rows_a_day))
-    return engine, look_back(panel, offsets(first_day))
+    return engine, look_back(panel, offsets(panel.until(max(start, panel.rows_a_day))))
 
 
 class Forecaster:
@@ -195,7 +207,7 @@ class Forecaster:
     def __init__(
         self, lead_s: int, *, experts: Sequence[str] = ALL, levels: Sequence[float] = LEVELS, history_days: int = 28
     ) -> None:
-        self.windows = (Window(lead_s, 900), Window(lead_s, 3600))
+        self.windows: tuple[Window, ...] = (Window(lead_s, 900), Window(lead_s, 3600))
         self.levels, self.experts, self.history_days = tuple(levels), tuple(experts), history_days
         self._engine: _Engine | None = None
         self._offset: Array | None = None
@@ -208,11 +220,7 @@ class Forecaster:
             self._engine = None
             return
         engine, past = _begin(panel, self.windows, self.levels, self.experts, 7, 0)
-        day = panel.rows_a_day
-        starts = list(range(panel.rows % day, panel.rows, day))
-        if starts and starts[0] > 0:
-            starts.insert(0, 0)
-        for begin, end in zip(starts, [*starts[1:], panel.rows], strict=True):
+        for begin, end in origins(panel.rows, panel.rows, panel.rows_a_day):
             engine.refit(past, begin)
             engine.walk(past, begin, end)
         engine.nth = 0
@@ -237,10 +245,7 @@ class Forecaster:
         values = np.vstack([known, np.full((1, known.shape[1]), np.nan)])
         whole = Panel(self._names, recent.origin_s, recent.step_s, recent.timezone, values)
         past = look_back(whole, self._offset)
-        _, mixed = self._engine.walk(past, whole.rows - 1, whole.rows)
-        for memory in self._engine.memory.values():
-            memory.experts.pop()
-            memory.mixed.pop()
+        _, mixed = self._engine.walk(past, whole.rows - 1, whole.rows, remember=False)
         return _to_core(self._names, self.windows, self.levels, mixed[0], np.isnan(past.last[-1]), pool, now_s)
 
 
