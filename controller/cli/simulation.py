@@ -16,8 +16,8 @@ from controller.core.quantities import DAY_S, HOUR_S, MILLI
 from controller.loop import DemandRecorder, Loop, Tick
 from controller.loop.advice import PastAdvice
 from controller.loop.feeds import RecordedForecasts
-from controller.loop.policy_file import PolicyFile
 from controller.loop.recording import StoreRecorder
+from controller.resources.source import PolicyFile
 from controller.store import Store, open_store
 from controller.store.engine import parse_url
 from controller.store.errors import shown

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from controller.core.actions import Decision
 from controller.core.advice import Advice
+from controller.core.errors import Problem
 from controller.core.forecast import Forecasts
 from controller.core.policy import Policy
 from controller.core.snapshot import Snapshot
@@ -47,14 +48,14 @@ class Advisor(Protocol):
 
 
 class PolicySource(Protocol):
-    """The policy in force. ``problem`` is why the newest text was refused while the last good policy stays, or ""."""
+    """The policy in force; ``controller.resources.source.PolicyFile`` is one."""
 
     @property
-    def problem(self) -> str:
-        """Why the newest policy was refused, or ""."""
+    def problems(self) -> Sequence[Problem]:
+        """What is wrong with the newest policy, while the last good one stays."""
 
     def current(self) -> Policy:
-        """The last good policy."""
+        """The last good policy, looked up anew."""
 
 
 class Recorder(Protocol):
@@ -100,7 +101,7 @@ class FixedPolicy:
     """One policy that never changes."""
 
     policy: Policy
-    problem: str = ""
+    problems: tuple[Problem, ...] = ()
 
     def current(self) -> Policy:
         """The policy."""

@@ -82,8 +82,8 @@ class Loop:
         now_s = self.world.now_s
         if self._recorded_s is not None and now_s <= self._recorded_s:
             return Tick(now_s, problems=("decided before the restart",))
-        problems = [self.policies.problem] if self.policies.problem else []
         policy = self.policies.current()
+        problems = [f"policy refused, the last good one stays: {problem}" for problem in self.policies.problems]
         try:
             snapshot = self.world.observe(self.memory.past())
         except WorldError as error:
