@@ -76,8 +76,6 @@ def scored(connection: Connection, series: int | None, points: list[ForecastPoin
 
 def _score(point: ForecastPoint, at: list[int], demand: list[int]) -> ScoredForecast | None:
     begin, end = point.issued_at_s + point.start_s, point.issued_at_s + point.end_s
-    if not at or at[-1] + GRID_S < end:
-        return None
     actual = _highest(at, demand, begin, end)
     if actual is None:
         return None

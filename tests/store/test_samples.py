@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlalchemy import event
 from store_builders import DAY, T0, a_decision, a_pool, a_team, put
 
 from controller.store import Store
@@ -92,6 +93,20 @@ def test_after_pruning_the_hours_still_tell_the_story(store: Store) -> None:
     assert series["demand"] == [2000, 5000, 9000]
     late = store.team_series("east", "h100", "dev", now - DAY, now + 1)
     assert (late.step_s, late["demand"]) == (0, [9000])
+
+
+def test_from_an_hour_on_the_hours_are_read_and_not_every_tick(store: Store) -> None:
+    fill(store, [1000, 2000, 6000, 3001], every_s=1800)
+    asked = []
+
+    def listen(_c: object, _cursor: object, sql: str, *_: object) -> None:
+        asked.append(sql)
+
+    event.listen(store._engine, "before_cursor_execute", listen)
+    series = store.team_series("east", "h100", "dev", max_points=2)
+    assert (series.step_s, series["demand"]) == (3600, [1500, 4501])
+    assert "FROM team_hours" in asked[-1]
+    assert "GROUP BY" in asked[-1]
 
 
 def test_demand_is_kept_on_the_grid_of_five_minutes(store: Store) -> None:
