@@ -80,7 +80,8 @@ def _table(document: dict[str, Any]) -> None:
 
     table = Table(
         title=f"{document['trace']} · {document['teams']} teams",
-        caption=f"Judged from day {document['judge_from_s'] / 86_400:.1f} on. Lower WQL is better; MASE below 1 beats the naive forecast named; coverage should be .90.",
+        caption=f"Judged from day {document['judge_from_s'] / 86_400:.1f} on. Lower WQL is better; MASE below 1 beats"
+        " the naive forecast named; coverage should be .90.",
     )
     table.add_column("window")
     table.add_column("model")

@@ -12,6 +12,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from forecaster.models.base import Past
 from forecaster.models.seasonal import Seasonal
 from forecaster.series import Array
+from forecaster.split import known_before
 from forecaster.windows import Window, maxima
 
 BACKS_S = (300, 600, 1200, 1800, 3600, 7200, 10_800, 21_600)
@@ -77,9 +78,9 @@ class Boosted:
             back = max(1, back_s // step)
             columns.append(level[start:stop] - _shifted(level, back, start, stop))
         recent = np.stack([_shifted(past.last, k, start, stop) for k in range(12)])
-        columns += [np.nanstd(recent, axis=0) if recent.size else recent, past.last[start:stop] - level[start:stop]]
+        columns += [recent.std(axis=0), past.last[start:stop] - level[start:stop]]
         yesterday = np.stack([_shifted(level, k, start, stop) for k in range(0, day, max(1, day // 24))])
-        columns += [level[start:stop] - np.nanmax(yesterday, axis=0), level[start:stop] - np.nanmin(yesterday, axis=0)]
+        columns += [level[start:stop] - np.fmax.reduce(yesterday), level[start:stop] - np.fmin.reduce(yesterday)]
         mean, weight = self._seasonal.moves(past, window, start, stop)
         columns += [mean, weight]
         fraction, weekday = past.calendar()
@@ -90,7 +91,7 @@ class Boosted:
 
 def _log_ahead(past: Past, window: Window, start: int, stop: int, before: int) -> Array:
     """The truth of decisions ``[start, stop)``, computed from rows before ``before`` only."""
-    cut = past.panel.until(before)
+    cut = known_before(past.panel, before)
     return np.asarray(np.log(maxima(cut.values[start:], window, cut.step_s)[: stop - start] + past.offset))
 
 

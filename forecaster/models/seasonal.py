@@ -8,10 +8,12 @@ so a day that is twice as busy moves twice as much.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from forecaster.models.base import Past
 from forecaster.series import Array
-from forecaster.windows import Window, maxima
+from forecaster.split import assert_past
+from forecaster.windows import Window
 
 DAYS_BACK = 14
 SLOPES_S = (1800, 3600, 7200, 10_800)
@@ -40,42 +42,39 @@ class Seasonal:
 
     def moves(self, past: Past, window: Window, start: int, stop: int) -> tuple[Array, Array]:
         """The weighted mean log move of the days alike, and the sum of their weights; (rows, series) each."""
-        day = past.panel.rows_a_day
+        day, level = past.panel.rows_a_day, past.level
         _, last = window.rows(past.panel.step_s)
-        first = max(0, start - DAYS_BACK * day - max(SLOPES_S) // past.panel.step_s)
-        level = past.level[first:stop]
-        ahead = self._ahead(past, window, first, stop, last)
-        slopes = [_slope(level, seconds // past.panel.step_s) for seconds in SLOPES_S]
         weighted = np.zeros((stop - start, level.shape[1]))
         weights = np.zeros_like(weighted)
-        rows = np.arange(start - first, stop - first)
+        rows = np.arange(start, stop)
         for back in range(-(-(last + 1) // day), DAYS_BACK + 1):
-            there = rows - back * day
-            known = there >= 0
+            known = rows >= back * day
             if not known.any():
                 break
-            now, then = rows[known], there[known]
-            distance = LEVEL_WEIGHT * (level[now] - level[then]) ** 2
-            for slope in slopes:
-                distance = distance + (slope[now] - slope[then]) ** 2
-            weight = np.exp(-distance / BANDWIDTH) * DECAY ** (back - 1)
-            weight = np.where(np.isnan(weight) | np.isnan(ahead[then]), 0.0, weight)
-            weighted[known] += weight * np.nan_to_num(ahead[then])
+            now, then = rows[known], rows[known] - back * day
+            assert_past(then + last, now)
+            ahead = _ahead(past, window, then)
+            weight = np.exp(-_distance(level, now, then, past.panel.step_s) / BANDWIDTH) * DECAY ** (back - 1)
+            weight = np.where(np.isnan(weight) | np.isnan(ahead), 0.0, weight)
+            weighted[known] += weight * np.nan_to_num(ahead)
             weights[known] += weight
         return weighted / np.maximum(weights, 1e-12), weights
 
-    @staticmethod
-    def _ahead(past: Past, window: Window, first: int, stop: int, last: int) -> Array:
-        """The log move that followed each row; rows are at least a day old when used, so their window has passed."""
-        values = past.panel.values[first : min(stop + last, past.panel.rows)]
-        return (np.log(maxima(values, window, past.panel.step_s) + past.offset))[: stop - first] - past.level[
-            first:stop
-        ]
+
+def _ahead(past: Past, window: Window, rows: NDArray[np.int64]) -> Array:
+    """The log move that followed each row; the caller has made sure that its window is over."""
+    first, last = window.rows(past.panel.step_s)
+    peak = past.panel.values[rows + first]
+    for k in range(first + 1, last + 1):
+        peak = np.maximum(peak, past.panel.values[rows + k])
+    return np.asarray(np.log(peak + past.offset) - past.level[rows])
 
 
-def _slope(level: Array, back: int) -> Array:
-    """How far the level has moved in the last ``back`` rows; unknown at the start."""
-    out = np.full_like(level, np.nan)
-    if back < len(level):
-        out[back:] = level[back:] - level[:-back]
-    return out
+def _distance(level: Array, now: NDArray[np.int64], then: NDArray[np.int64], step_s: int) -> Array:
+    """Squared distance of two days up to here: their level, and how far it moved; unknown (NaN) at the beginning."""
+    distance = LEVEL_WEIGHT * (level[now] - level[then]) ** 2
+    for seconds in SLOPES_S:
+        back = seconds // step_s
+        slopes = [level[rows] - level[np.maximum(rows - back, 0)] for rows in (now, then)]
+        distance = distance + np.where((then >= back)[:, None], (slopes[0] - slopes[1]) ** 2, np.nan)
+    return np.asarray(distance)
