@@ -1,0 +1,1 @@
+"""One module a page: what it reads, and what it hands to its template."""

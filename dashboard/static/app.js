@@ -1,0 +1,138 @@
+// Draws the charts, keeps the page live, and makes tables sortable. Every page works without it, only less lively.
+"use strict";
+
+const POLL_MS = 2000;
+const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+function themed(layout, height) {
+  const axis = { gridcolor: css("--grid"), linecolor: css("--grid"), zerolinecolor: css("--grid"), automargin: true };
+  const narrow = window.innerWidth < 600;
+  const merged = {
+    ...layout,
+    height: Number(height),
+    autosize: true,
+    paper_bgcolor: "rgba(0,0,0,0)",
+    plot_bgcolor: "rgba(0,0,0,0)",
+    font: { color: css("--text"), family: css("--font"), size: narrow ? 11 : 12 },
+    hoverlabel: { bgcolor: css("--card"), bordercolor: css("--grid"), font: { color: css("--text") } },
+  };
+  delete merged.template;
+  for (const name of Object.keys(layout)) {
+    if (/^[xy]axis/.test(name)) merged[name] = { ...axis, ...layout[name] };
+  }
+  return merged;
+}
+
+async function draw(box) {
+  try {
+    const answer = await fetch(box.dataset.figure, { headers: { accept: "application/json" } });
+    if (!answer.ok) throw new Error((await answer.json()).detail || answer.statusText);
+    const figure = await answer.json();
+    box.querySelector(".loading")?.remove();
+    const empty = figure.data.every((trace) => !trace.x || trace.x.length === 0);
+    if (empty) {
+      box.innerHTML = '<p class="quiet loading">nothing in this range</p>';
+      return;
+    }
+    const options = { displaylogo: false, responsive: true, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"] };
+    await Plotly.react(box, figure.data, themed(figure.layout, box.dataset.height), options);
+    box.dataset.drawn = "yes";
+  } catch (error) {
+    box.innerHTML = "";
+    const text = document.createElement("p");
+    text.className = "badtext loading";
+    text.textContent = `This chart could not be drawn: ${error.message}`;
+    box.append(text);
+  }
+}
+
+const drawAll = () => Promise.all([...document.querySelectorAll("[data-figure]")].map(draw));
+
+// Live: when a new tick is there, fetch this page again and take over the parts that are marked as live.
+async function refresh() {
+  const answer = await fetch(location.href, { headers: { accept: "text/html" } });
+  if (!answer.ok) return;
+  const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+  if (document.getElementById("empty") && !fresh.getElementById("empty")) {
+    location.reload();
+    return;
+  }
+  for (const part of document.querySelectorAll("[data-live]")) {
+    const other = fresh.getElementById(part.id);
+    if (other && other.innerHTML !== part.innerHTML && !part.contains(document.activeElement)) part.innerHTML = other.innerHTML;
+  }
+  restore();
+  await drawAll();
+}
+
+let seen = document.body.dataset.tick;
+async function poll() {
+  const light = document.getElementById("live");
+  try {
+    if (!document.hidden) {
+      const cluster = encodeURIComponent(document.body.dataset.cluster || "");
+      const answer = await fetch(`/api/v1/ticks/latest?cluster=${cluster}`);
+      const tick = await answer.json();
+      if (answer.ok && tick.id && tick.id !== seen) {
+        seen = tick.id;
+        await refresh();
+      }
+      if (light && light.textContent !== "live") light.textContent = "live";
+    }
+  } catch {
+    if (light) light.textContent = "not connected";
+  }
+  setTimeout(poll, POLL_MS);
+}
+
+// Tables: sort by a column, filter by name; both survive a refresh.
+const kept = { sort: null, down: true, filter: "" };
+
+function sortBy(table, column, down) {
+  const value = (row) => {
+    const cell = row.children[column];
+    return cell?.dataset.value !== undefined ? Number(cell.dataset.value) : (cell?.textContent || "").trim();
+  };
+  const rows = [...table.tBodies[0].rows].sort((a, b) => {
+    const [x, y] = [value(a), value(b)];
+    return (typeof x === "number" && typeof y === "number" ? x - y : String(x).localeCompare(String(y))) * (down ? -1 : 1);
+  });
+  table.tBodies[0].append(...rows);
+  table.querySelectorAll("th[aria-sort]").forEach((head) => head.removeAttribute("aria-sort"));
+  table.tHead.rows[0].children[column].setAttribute("aria-sort", down ? "descending" : "ascending");
+}
+
+function restore() {
+  const table = document.querySelector("table.sortable");
+  if (table && kept.sort !== null) sortBy(table, kept.sort, kept.down);
+  for (const row of document.querySelectorAll("[data-name]")) {
+    row.hidden = !row.dataset.name.toLowerCase().includes(kept.filter);
+  }
+}
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("[data-sort]");
+  if (!button) return;
+  const column = Number(button.dataset.sort);
+  kept.down = kept.sort === column ? !kept.down : column > 2;
+  kept.sort = column;
+  restore();
+});
+document.addEventListener("input", (event) => {
+  if (!event.target.matches("[data-filter]")) return;
+  kept.filter = event.target.value.toLowerCase();
+  restore();
+});
+document.addEventListener("change", (event) => {
+  if (event.target.matches("[data-submit]")) event.target.form.submit();
+});
+
+document.getElementById("theme")?.addEventListener("click", () => {
+  const dark = matchMedia("(prefers-color-scheme: dark)").matches;
+  const now = document.documentElement.dataset.theme || (dark ? "dark" : "light");
+  document.documentElement.dataset.theme = now === "dark" ? "light" : "dark";
+  localStorage.setItem("theme", document.documentElement.dataset.theme);
+  drawAll();
+});
+
+drawAll().then(poll);

@@ -1,0 +1,93 @@
+"""What pages say: numbers and times as people read them. Pure; no page formats for itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+from controller.core.actions import TeamStanding
+from controller.core.quantities import gpus_text
+from controller.core.reasons import Reason, duration_text, fact_text
+from controller.store import ActionRow, ViolationRow
+
+KINDS = {
+    "set_capacity": "nodes wanted",
+    "remove_node": "node given back",
+    "set_share": "share",
+    "give_notice": "notice",
+    "withdraw_notice": "notice withdrawn",
+    "evict": "eviction",
+    "repartition": "partition",
+}
+"""Kinds of action in people's words."""
+RANGES = {"1h": 3600, "6h": 21_600, "1d": 86_400, "7d": 604_800, "30d": 2_592_000, "all": 0}
+
+
+def gpus(milli: int) -> str:
+    """Milli-GPUs as GPUs with thousands separated."""
+    text = gpus_text(milli)
+    whole, _, part = text.partition(".")
+    return f"{int(whole):,}" + (f".{part}" if part else "")
+
+
+def local(at_s: int, zone: str, form: str = "%a %d %b %Y %H:%M") -> str:
+    """An instant in the policy's zone."""
+    return datetime.fromtimestamp(at_s, UTC).astimezone(ZoneInfo(zone)).strftime(form)
+
+
+def iso(at_s: int) -> str:
+    """An instant in UTC for machines."""
+    return datetime.fromtimestamp(at_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def duration(seconds: int) -> str:
+    """Seconds as people say them."""
+    return duration_text(seconds)
+
+
+def sentence(why: Reason) -> str:
+    """A reason as a sentence with a capital letter."""
+    from controller.core.explain import sentence as words
+
+    text = words(why)
+    return text[:1].upper() + text[1:] + "."
+
+
+def action_title(row: ActionRow) -> str:
+    """The kind of an action and what it is about."""
+    about = row.subject or row.team or row.pool
+    return f"{KINDS.get(row.kind, row.kind)}: {about}"
+
+
+def measured(row: ViolationRow) -> str:
+    """What was measured against what is allowed, with units."""
+    unit = {"milli_gpus": "_milli_gpus", "ppm": "_ppm", "s": "_s"}.get(row.unit, "")
+    return f"{fact_text(unit, row.measured)} ({fact_text(unit, row.allowed)} allowed)"
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A team's share as parts of a bar, in percent of the pool."""
+
+    held: float
+    pending: float
+    share: float
+    floor: float
+    ceiling: float
+    text: str
+
+
+def bar(team: TeamStanding, of_milli_gpus: int) -> Bar:
+    """Place a team's standing on a bar that is as wide as the pool."""
+    whole = max(of_milli_gpus, 1)
+
+    def part(value: int) -> float:
+        return round(100 * min(value, whole) / whole, 2)
+
+    held = part(team.held)
+    text = (
+        f"{team.team} holds {gpus(team.held)} GPUs, may hold {gpus(team.share)}, floor {gpus(team.floor)}, "
+        f"ceiling {gpus(team.ceiling)}, waits for {gpus(team.pending)}"
+    )
+    return Bar(held, min(part(team.pending), 100 - held), part(team.share), part(team.floor), part(team.ceiling), text)
