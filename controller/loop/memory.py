@@ -58,7 +58,7 @@ class Memory:
         """Fill from the canonical bytes of the newest stored tick (what it was handed, what it decided); its moment."""
         seen: dict[str, Any] = json.loads(snapshot)
         self._demand = {one["pool"]: _points(one["points"]) for one in seen["recent"]}
-        self._targets = {pool["name"]: _points(pool["recent_targets"]) for pool in seen["pools"]}
+        self._targets = {p["name"]: _points(p["recent_targets"]) for p in seen["pools"] if p["recent_targets"]}
         decided: dict[str, Any] = json.loads(decision)
         at_s: int = decided["at_s"]
         for pool in decided["pools"]:
