@@ -37,6 +37,7 @@ def origins(start: int, stop: int, every: int) -> Iterator[tuple[int, int]]:
 
     Walking begins at row 0 so that what is forecast from ``start`` on rests on forecasts made before it, as in service.
     """
-    first = start % every
-    edges = [0, *range(first or every, stop, every)] if stop > 0 else []
+    if stop <= 0:
+        return
+    edges = [0, *range(start % every or every, stop, every)]
     yield from zip(edges, [*edges[1:], stop], strict=True)

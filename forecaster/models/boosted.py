@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingRegressor
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from forecaster.models.base import Past
 from forecaster.models.seasonal import Seasonal
@@ -58,7 +59,9 @@ class Boosted:
             random_state=self.seed,
             early_stopping=False,
         )
-        self._models[window] = model.fit(features[usable], moves[usable])
+        # One thread: on a busy or CPU-limited machine the threads of OpenMP spin for each other, many times slower.
+        with threadpool_limits(limits=1, user_api="openmp"):
+            self._models[window] = model.fit(features[usable], moves[usable])
 
     def points(self, past: Past, window: Window, start: int, stop: int) -> Array:
         """The level plus the predicted move; before there is a model, the level."""
@@ -66,7 +69,9 @@ class Boosted:
         model = self._models.get(window)
         if model is None or stop == start:
             return level
-        move = model.predict(self._features(past, window, start, stop)).reshape(level.shape)
+        features = self._features(past, window, start, stop)
+        with threadpool_limits(limits=1, user_api="openmp"):
+            move = model.predict(features).reshape(level.shape)
         return np.asarray(level + move)
 
     def _features(self, past: Past, window: Window, start: int, stop: int) -> Array:
