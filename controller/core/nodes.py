@@ -31,15 +31,18 @@ class Phase(StrEnum):
 
 
 TRANSITIONS: Mapping[Phase, frozenset[Phase]] = {
-    Phase.REQUESTED: frozenset({Phase.BOOTING, Phase.READY, Phase.GONE}),
+    Phase.REQUESTED: frozenset(
+        {Phase.BOOTING, Phase.READY, Phase.GPU_MISSING, Phase.CORDONED, Phase.INTERRUPTED, Phase.GONE}
+    ),
     Phase.BOOTING: frozenset({Phase.READY, Phase.GPU_MISSING, Phase.CORDONED, Phase.INTERRUPTED, Phase.GONE}),
-    Phase.READY: frozenset({Phase.CORDONED, Phase.INTERRUPTED, Phase.GONE}),
+    Phase.READY: frozenset({Phase.BOOTING, Phase.GPU_MISSING, Phase.CORDONED, Phase.INTERRUPTED, Phase.GONE}),
     Phase.GPU_MISSING: frozenset({Phase.READY, Phase.CORDONED, Phase.INTERRUPTED, Phase.GONE}),
-    Phase.CORDONED: frozenset({Phase.READY, Phase.INTERRUPTED, Phase.GONE}),
+    Phase.CORDONED: frozenset({Phase.BOOTING, Phase.READY, Phase.GPU_MISSING, Phase.INTERRUPTED, Phase.GONE}),
     Phase.INTERRUPTED: frozenset({Phase.GONE}),
     Phase.GONE: frozenset(),
 }
-"""The moves that a node can make between two observations; anything else is a fault of the observer."""
+"""The moves that a node can make between two observations, which may lie far apart; anything else is a fault of the
+observer. A device plugin that dies takes a ready node back: its GPUs are missing again."""
 
 SERVING = frozenset({Phase.READY})
 COMING = frozenset({Phase.REQUESTED, Phase.BOOTING})

@@ -84,8 +84,7 @@ def snapshots(draw: st.DrawFn, policy: Policy) -> Snapshot:
         here = [_node(draw, pool.name, i, size) for i in range(draw(st.integers(0, 5)))]
         nodes += here
         room = {node.name: node.allocatable_milli_gpus for node in here}
-        for i in range(draw(st.integers(0, 7))):
-            workloads.append(_work(draw, pool.name, i, size, room))
+        workloads += [_work(draw, pool.name, i, size, room) for i in range(draw(st.integers(0, 7)))]
     busy = {name for work in workloads for name in work.nodes}
     nodes = [replace(node, idle_since_s=None if node.name in busy else node.idle_since_s) for node in nodes]
     shares = [

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from core_builders import NOW_S, a_node, a_policy, a_pool
 from core_worlds import apply, forecasts, policies, snapshots
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from controller.core.actions import Decision, Evict, GiveNotice, RemoveNode, SetCapacity, SetShare
@@ -23,7 +23,7 @@ from controller.core.forecast import Forecasts
 from controller.core.policy import Policy
 from controller.core.snapshot import Snapshot
 
-LAWS = settings(max_examples=60, deadline=None, phases=[Phase.explicit, Phase.generate], suppress_health_check=[HealthCheck.too_slow])
+LAWS = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 AT_THE_FORECAST = Advice(tuple(PoolAdvice(pool, HeadroomSource.FORECAST) for pool in ("gpu", "other")))
 HERE = Path(__file__).parent
 

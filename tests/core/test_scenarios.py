@@ -50,9 +50,7 @@ def _scenarios() -> Iterator[Any]:
 
 def _all_ids() -> list[str]:
     return [
-        one["id"]
-        for path in sorted(FOLDER.glob("*.yaml"))
-        for one in yaml.safe_load(path.read_text(encoding="utf-8"))
+        one["id"] for path in sorted(FOLDER.glob("*.yaml")) for one in yaml.safe_load(path.read_text(encoding="utf-8"))
     ]
 
 
@@ -109,7 +107,7 @@ def _check_actions(decision: Decision, wanted: list[dict[str, Any]], now_s: int)
     for word, ones in by_kind.items():
         kind, subject = KINDS[word]
         actions = [action for action in decision.actions if action.kind == kind]
-        found = sorted((str(getattr(action, subject)) for action in actions))
+        found = sorted(str(getattr(action, subject)) for action in actions)
         assert found == sorted(str(one[word]) for one in ones), f"{word}: {actions}"
         for one in ones:
             assert any(_is(action, one, word, now_s) for action in actions), f"{one} is not among {actions}"
