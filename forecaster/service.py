@@ -26,6 +26,8 @@ from forecaster.windows import Window
 
 RESIDUAL_DAYS = 14
 MEMORY_DAYS = 7
+TICK_DAYS = 15
+"""What a tick reads: the seasonal expert's fourteen days, and the hours before the first of them."""
 MODELS: dict[str, Callable[[], Expert]] = {"last_value": LastValue, "seasonal": Seasonal, "boosted": Boosted}
 CHEAP = ("last_value", "seasonal")
 ALL = ("last_value", "seasonal", "boosted")
@@ -215,7 +217,7 @@ class Forecaster:
 
     def fit(self, panel: Panel, now_s: int) -> None:
         """Walk the last weeks as ``rolling`` does, so that weights and corrections come from honest forecasts."""
-        panel = self._recent(panel, now_s)
+        panel = self._recent(panel, now_s, self.history_days)
         if panel.rows < 2:
             self._engine = None
             return
@@ -227,18 +229,19 @@ class Forecaster:
         engine.refit(past, panel.rows)
         self._engine, self._offset, self._names = engine, past.offset, panel.names
 
-    def _recent(self, panel: Panel, now_s: int) -> Panel:
-        """The rows before ``now_s`` of the last weeks, with the total."""
+    @staticmethod
+    def _recent(panel: Panel, now_s: int, days: int) -> Panel:
+        """The rows before ``now_s`` of the last days, with the total."""
         row = panel.row(now_s)
-        first = max(0, row - self.history_days * panel.rows_a_day)
-        cut = panel.with_total().until(row)
-        return Panel(cut.names, cut.time(first), cut.step_s, cut.timezone, cut.values[first:])
+        first = max(0, row - days * panel.rows_a_day)
+        cut = Panel(panel.names, panel.time(first), panel.step_s, panel.timezone, panel.values[first : max(0, row)])
+        return cut.with_total()
 
     def forecasts(self, panel: Panel, now_s: int, pool: str) -> Forecasts:
         """Forecast the decision at ``now_s`` for each series that the last fit knew; none before the first fit."""
         if self._engine is None or self._offset is None:
             return Forecasts()
-        recent = self._recent(panel, now_s)
+        recent = self._recent(panel, now_s, min(self.history_days, TICK_DAYS))
         columns = [recent.names.index(name) if name in recent.names else -1 for name in self._names]
         known = np.column_stack([recent.values[:, c] if c >= 0 else np.full(recent.rows, np.nan) for c in columns])
         # The decision's own row does not exist yet; an unknown one stands in for it.
