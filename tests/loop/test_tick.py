@@ -39,7 +39,9 @@ class Book:
     fail_record: bool = False
     fail_outcomes: bool = False
 
-    def record(self, snapshot: Snapshot, forecasts: Forecasts, policy: Policy, advice: Advice, decision: Decision) -> str:
+    def record(
+        self, snapshot: Snapshot, forecasts: Forecasts, policy: Policy, advice: Advice, decision: Decision
+    ) -> str:
         if self.fail_record:
             raise RecordError("the disk is full")
         self.events.append("record")

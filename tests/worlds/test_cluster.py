@@ -80,7 +80,15 @@ def test_ten_jobs_start_when_a_person_with_pencil_and_paper_says() -> None:
 
 @pytest.mark.parametrize(
     ("gpus", "shape"),
-    [(1, (1, 1000)), (8, (1, 8000)), (16, (2, 8000)), (12, (2, 6000)), (9, (3, 3000)), (11, (11, 1000)), (20, (4, 5000))],
+    [
+        (1, (1, 1000)),
+        (8, (1, 8000)),
+        (16, (2, 8000)),
+        (12, (2, 6000)),
+        (9, (3, 3000)),
+        (11, (11, 1000)),
+        (20, (4, 5000)),
+    ],
 )
 def test_a_gang_is_cut_into_full_nodes_else_into_equal_pods_as_large_as_divide_it(
     gpus: int, shape: tuple[int, int]

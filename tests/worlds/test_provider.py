@@ -1,4 +1,4 @@
-"""Where nodes come from: boot times, refusals, failures; expectations from the distribution's definition and by hand."""
+"""Where nodes come from: boot times, refusals, failures; expected by definition or by hand."""
 
 from __future__ import annotations
 

@@ -7,7 +7,16 @@ from dataclasses import replace
 
 import pytest
 
-from controller.core.actions import Action, Decision, Evict, GiveNotice, RemoveNode, SetCapacity, SetShare, WithdrawNotice
+from controller.core.actions import (
+    Action,
+    Decision,
+    Evict,
+    GiveNotice,
+    RemoveNode,
+    SetCapacity,
+    SetShare,
+    WithdrawNotice,
+)
 from controller.core.advice import Advice, PoolAdvice, RuleParameters
 from controller.core.policy import Bounds, Lending, Mode, Policy, Pool, PoolLimits, Team
 from controller.core.quantities import Amount
