@@ -111,7 +111,7 @@ def _pool(
     notes = (*division.notes, *target.notes, *placed.notes, *kept, *uncut, *clips, *young, *above, *protected)
     notes += shield.losses(pool, supply)
     standing = _pool_standing(pool, supply, division, demand, target, wanted_nodes, placed, can_have)
-    teams = tuple(_team_standing(share, demand, policy) for share in division.shares)
+    teams = tuple(_team_standing(share, demand, policy, now_s) for share in division.shares)
     return _PoolPart(division, standing, teams, (*shares, *capacity, *removals, *notices, *evicts, *layouts), notes)
 
 
@@ -155,7 +155,7 @@ def _share_reason(share: TeamShare) -> Reason:
     return Reason(code, share.pool, share.team, facts=tuple(sorted(facts.items())))
 
 
-def _team_standing(share: TeamShare, demand: Demand, policy: Policy) -> TeamStanding:
+def _team_standing(share: TeamShare, demand: Demand, policy: Policy, now_s: int) -> TeamStanding:
     d = demand.of(share.pool, share.team)
     return TeamStanding(
         pool=share.pool,
@@ -173,7 +173,7 @@ def _team_standing(share: TeamShare, demand: Demand, policy: Policy) -> TeamStan
         overhang=max(0, d.held - share.share),
         reserved=share.reserved,
         longest_wait_s=d.longest_wait_s,
-        starved=guards.is_starved(share.entitlement, d, policy.starvation),
+        starved=d.wait_within_s(share.entitlement, now_s) > policy.starvation.max_wait_s,
         bounds_from=share.bounds_from,
     )
 

@@ -43,6 +43,14 @@ class TeamDemand:
         """Held plus pending."""
         return self.held + self.pending
 
+    def wait_within_s(self, amount: int, now_s: int) -> int:
+        """The longest wait of a gang that would fit beside what is held inside ``amount`` milli-GPUs; 0 for none.
+
+        Who waits for more than its team may have is not kept waiting by others.
+        """
+        waits = (now_s - work.submitted_at_s for work in self.waiting if self.held + work.milli_gpus <= amount)
+        return max(waits, default=0)
+
     @property
     def whole(self) -> int:
         """The total in whole GPUs, rounded up once for the team: three pods of half a GPU want two GPUs."""

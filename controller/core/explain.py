@@ -46,13 +46,13 @@ SENTENCES: dict[ReasonCode, str] = {
     ReasonCode.LENDING_OFF: "{team} asks for {asked_milli_gpus} GPUs and may hold {share_milli_gpus}: lending is off in the policy",
     ReasonCode.UNOWNED_WORK: "{gangs} jobs in {pool} belong to no team of the policy; they hold {held_milli_gpus} GPUs",
     ReasonCode.RULE_TARGET: (
-        "{nodes} nodes in {pool}: demand of {demand_milli_gpus} GPUs plus {buffer_permille}, the most of the last {hold_s}"
+        "The rule wants {nodes} for {pool}: demand of {demand_milli_gpus} GPUs plus {buffer_permille}, the most of the last {hold_s}"
     ),
     ReasonCode.FORECAST_TARGET: (
-        "{nodes} nodes in {pool}: the {quantile_permille} forecast of demand {lead_s} ahead; demand is {demand_milli_gpus} GPUs, the rule alone would have {rule_nodes} nodes"
+        "The forecast wants {nodes} for {pool}: the {quantile_permille} quantile of demand {lead_s} ahead; demand is {demand_milli_gpus} GPUs, the rule would want {rule_nodes}"
     ),
     ReasonCode.LEARNER_TARGET: (
-        "{nodes} nodes in {pool}, as the learner advises ({quantile_permille}); demand is {demand_milli_gpus} GPUs, the rule alone would have {rule_nodes} nodes"
+        "The learner wants {nodes} for {pool} ({quantile_permille}); demand is {demand_milli_gpus} GPUs, the rule would want {rule_nodes}"
     ),
     ReasonCode.FORECAST_MISSING: "there is no forecast for {pool}: the rule decides",
     ReasonCode.FORECAST_STALE: "the forecast for {pool} is {age_s} old, {allowed_s} is allowed: it is not used",

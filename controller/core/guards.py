@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 
 from controller.core.actions import Evict, Violation
-from controller.core.demand import Demand, TeamDemand
+from controller.core.demand import Demand
 from controller.core.lending import Division
 from controller.core.nodes import SERVING, Phase, Supply
 from controller.core.policy import CpuOnlyPods, GpuFraction, GuardAction, Guards, IdleGpus, Policy, Starvation
@@ -224,31 +224,21 @@ def _below_floor(division: Division, demand: Demand, starvation: Starvation, now
                 GuardAction.ALERT,
                 why,
             )
-        if is_starved(share.entitlement, d, starvation):
+        waited = d.wait_within_s(share.entitlement, now_s)
+        if waited > starvation.max_wait_s:
             why = reason(
-                ReasonCode.STARVED,
-                pool=share.pool,
-                team=share.team,
-                waited_s=d.longest_wait_s,
-                allowed_s=starvation.max_wait_s,
+                ReasonCode.STARVED, pool=share.pool, team=share.team, waited_s=waited, allowed_s=starvation.max_wait_s
             )
-            since = now_s - d.longest_wait_s
             yield Violation(
                 "starved",
                 share.pool,
                 share.team,
                 names,
-                since,
-                d.longest_wait_s,
+                now_s - waited,
+                waited,
                 starvation.max_wait_s,
                 "s",
                 "critical",
                 GuardAction.ALERT,
                 why,
             )
-
-
-def is_starved(entitlement: int, d: TeamDemand, starvation: Starvation) -> bool:
-    """Whether work that fits inside what the team is entitled to has waited too long."""
-    smallest = min((w.milli_gpus for w in d.waiting), default=0)
-    return bool(d.waiting) and d.held + smallest <= entitlement and d.longest_wait_s > starvation.max_wait_s

@@ -64,7 +64,7 @@ def plan(
     overhanging = list(_candidates(division, demands, teams, now_s))
     out = _Plan([], [], set())
     left = available
-    for need in _needs(division, demands, teams, policy):
+    for need in _needs(division, demands, teams, policy, now_s):
         served = min(left, need.asked)
         left -= served
         short = replace(need, short=need.asked - served)
@@ -76,17 +76,20 @@ def plan(
     return tuple(out.moves), tuple(out.notes)
 
 
-def _needs(division: Division, demands: dict[str, TeamDemand], teams: dict[str, Team], policy: Policy) -> list[Need]:
+def _needs(
+    division: Division, demands: dict[str, TeamDemand], teams: dict[str, Team], policy: Policy, now_s: int
+) -> list[Need]:
     """Who is short: waiting inside its share now (starved first), then those whose peak is near."""
     now, ahead = [], []
     for share in division.shares:
         d, team = demands[share.team], teams[share.team]
         due = min(share.share, share.entitlement) - d.held
         asked = min(due, d.pending)
-        starved = asked > 0 and d.longest_wait_s > policy.starvation.max_wait_s
+        waited = d.wait_within_s(share.entitlement, now_s)
+        starved = waited > policy.starvation.max_wait_s
         if asked > 0:
             code = ReasonCode.RECLAIM_FOR_STARVED if starved else ReasonCode.RECLAIM_FOR_FLOOR
-            now.append(Need(team, code, asked, 0, d.held < share.floor or starved, d.longest_wait_s))
+            now.append(Need(team, code, asked, 0, d.held < share.floor or starved, waited))
         if share.soon > 0:
             ahead.append(Need(team, ReasonCode.RECLAIM_AHEAD_OF_PEAK, share.soon, 0, False, 0))
     now.sort(key=lambda n: (n.code is not ReasonCode.RECLAIM_FOR_STARVED, not n.hard, -n.team.priority, n.team.name))

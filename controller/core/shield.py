@@ -71,9 +71,13 @@ def removals(
         for node, at in supply.nodes
         if at is Phase.GPU_MISSING and not supply.used[node.name]
     ]
-    # A node that never advertised its GPUs is given back only once its replacement serves.
-    out = gone if supply.count(Phase.READY) >= nodes else []
-    surplus = max(supply.counted - nodes, ceil_div(max(0, supply.live_gpus - pool.limits.max_gpus), seen.gpus_per_node))
+    # A node that never advertised its GPUs is given back once its replacement serves, or at once where the replacement
+    # would lift the pool over its maximum.
+    coming = max(0, nodes - supply.counted) * seen.gpus_per_node
+    over = supply.live_gpus + coming > pool.limits.max_gpus
+    out = gone if over or supply.count(Phase.READY) >= nodes else []
+    # The target is never above the maximum, so a lowered maximum is a surplus like any other.
+    surplus = supply.counted - nodes
     if pool.limits.max_step_nodes is not None:
         surplus = min(surplus, pool.limits.max_step_nodes)
     idle = sorted(

@@ -122,11 +122,11 @@ def test_a_recall_takes_no_protected_gang_and_leaves_the_floor_whole(
 def test_deciding_again_after_all_was_done_does_nothing(tick: tuple[Snapshot, Forecasts, Policy, Advice]) -> None:
     snapshot, foreseen, policy, advice = tick
     settled = snapshot
-    for _ in range(12):
+    for _ in range(40):
         decision = decide(settled, foreseen, policy, NOW_S, advice)
         if not decision.actions:
             return
-        # What was evicted changes demand, so that shares may move once more; but it comes to rest.
+        # Evictions change demand, so that shares may move once more, and a step limit takes its time; it comes to rest.
         settled = apply(settled, decision)
     raise AssertionError(f"still acting: {decision.actions}")
 
