@@ -54,16 +54,21 @@ def sentence(why: Reason) -> str:
     return text[:1].upper() + text[1:] + "."
 
 
-def action_title(row: ActionRow) -> str:
-    """The kind of an action and what it is about."""
-    about = row.subject or row.team or row.pool
-    return f"{KINDS.get(row.kind, row.kind)}: {about}"
+def why(row: ActionRow) -> str:
+    """What an action does and why, as one sentence."""
+    text = sentence(row.reason)
+    if row.kind != "set_capacity":
+        return text
+    spare = row.detail["headroom_milli_gpus"]
+    warm = f", {gpus(spare)} GPUs beyond demand" if spare else ""
+    return f"{row.detail['nodes']} nodes{warm}. {text}"
 
 
 def measured(row: ViolationRow) -> str:
     """What was measured against what is allowed, with units."""
     unit = {"milli_gpus": "_milli_gpus", "ppm": "_ppm", "s": "_s"}.get(row.unit, "")
-    return f"{fact_text(unit, row.measured)} ({fact_text(unit, row.allowed)} allowed)"
+    limit = "due" if row.rule == "below_floor" else "allowed"
+    return f"{fact_text(unit, row.measured)} ({fact_text(unit, row.allowed)} {limit})"
 
 
 @dataclass(frozen=True, slots=True)
