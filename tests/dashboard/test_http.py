@@ -1,0 +1,148 @@
+"""The HTTP side: the API's documents, refusals in one sentence, and what protects a browser."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from dashboard_seed import append, fill
+from fastapi.testclient import TestClient
+from typer.testing import CliRunner
+
+from controller.store import open_store
+from dashboard.app import create_app
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
+    path = tmp_path_factory.mktemp("http") / "store.sqlite"
+    fill(path, teams=3, ticks=12)
+    with open_store(str(path)) as store, TestClient(create_app(store)) as client:
+        yield client
+
+
+def test_health_and_readiness_answer(client: TestClient) -> None:
+    assert client.get("/healthz").json() == {"status": "ok"}
+    assert client.get("/readyz").json() == {"status": "ok"}
+
+
+def test_now_tells_pools_teams_and_violations(client: TestClient) -> None:
+    now = client.get("/api/v1/now").json()
+    assert now["tick"]["cluster"] == "seeded"
+    assert now["pools"][0]["held_milli_gpus"] == 32_000
+    patient = next(team for team in now["teams"] if team["team"] == "team-001")
+    assert (patient["pending"], patient["held"], patient["starved"]) == (8_000, 0, True)
+    assert {"starved", "below_floor"} <= {violation["rule"] for violation in now["violations"]}
+
+
+def test_a_decision_is_given_back_in_its_canonical_bytes(client: TestClient) -> None:
+    action = client.get("/api/v1/decisions?range=all&limit=1").json()[0]
+    decision = client.get(f"/api/v1/decisions/{action['tick_id']}").json()
+    assert decision["at_s"] == action["at_s"]
+    assert action["sentence"].endswith(".")
+
+
+def test_the_downloaded_record_is_what_explain_reads(client: TestClient, tmp_path: Path) -> None:
+    from controller.cli.app import app
+
+    tick = client.get("/api/v1/ticks/latest").json()["id"]
+    file = tmp_path / "record.json"
+    file.write_bytes(client.get(f"/decisions/{tick}/record.json").content)
+    result = CliRunner().invoke(app, ["explain", str(file)])
+    assert result.exit_code == 0, result.output
+    assert "bit for bit" in result.output
+
+
+def test_series_are_columns_of_one_length(client: TestClient) -> None:
+    series = client.get("/api/v1/teams/h100/team-000/series?range=all").json()
+    assert len(series["at_s"]) == 12
+    assert {len(column) for column in series["values"].values()} == {12}
+    assert series["values"]["held"] == [32_000] * 12
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "says"),
+    [
+        ("/api/v1/now?cluster=nowhere", 404, "there are: seeded"),
+        ("/api/v1/teams/h100/nobody/series", 404, "nobody"),
+        ("/api/v1/decisions/ffff", 404, "ffff"),
+        ("/api/v1/figures/pools/h100/pie", 404, "fleet and nodes"),
+        ("/api/v1/figures/forecasts/h100/soon", 422, "600-1500"),
+        ("/api/v1/now?from=yesterday", 422, "ISO time"),
+        ("/api/v1/now?range=2w", 422, "range"),
+        ("/api/v1/decisions?limit=0", 422, "limit"),
+        ("/decisions?kind=magic", 422, "set_share"),
+        ("/nothing-here", 404, ""),
+    ],
+)
+def test_what_is_refused_says_why(client: TestClient, path: str, status: int, says: str) -> None:
+    answer = client.get(path)
+    assert answer.status_code == status
+    assert says in answer.json()["detail"]
+
+
+def test_a_person_gets_a_page_and_never_a_traceback(client: TestClient) -> None:
+    answer = client.get("/decisions/ffff", headers={"accept": "text/html"})
+    assert answer.status_code == 404
+    assert "<h1>Not found</h1>" in answer.text
+    assert "Traceback" not in answer.text
+
+
+def test_only_own_host_names_are_answered(client: TestClient) -> None:
+    assert client.get("/healthz", headers={"host": "evil.example"}).status_code == 400
+    assert client.get("/healthz", headers={"host": "localhost:8080"}).status_code == 200
+
+
+def test_a_page_may_load_nothing_from_elsewhere_and_run_no_inline_script(client: TestClient) -> None:
+    answer = client.get("/", headers={"accept": "text/html"})
+    policy = answer.headers["content-security-policy"]
+    assert "default-src 'self'" in policy
+    assert "unsafe-eval" not in policy
+    assert "script-src" not in policy, "scripts fall under default-src"
+    assert "<script>" not in answer.text
+    assert "onclick" not in answer.text
+    assert answer.headers["x-frame-options"] == "DENY"
+
+
+def test_names_from_the_cluster_are_text_and_never_markup(tmp_path: Path) -> None:
+    from dataclasses import replace
+
+    from dashboard_seed import policy_for, snapshot_at
+
+    from controller.core.advice import Advice
+    from controller.core.decide import decide
+    from controller.core.forecast import Forecasts
+    from controller.store import TickRecord
+
+    seen = snapshot_at(0, 3)
+    evil = replace(seen.workloads[0], name="<script>alert(1)</script>")
+    seen = replace(seen, workloads=(evil, *seen.workloads[1:]), cluster="<b>bold</b>")
+    decision = decide(seen, Forecasts(), policy_for(3), seen.taken_at_s)
+    record = TickRecord.of(
+        snapshot=seen, forecasts=Forecasts(), policy=policy_for(3), advice=Advice(), decision=decision, wall_at_s=0
+    )
+    with open_store(str(tmp_path / "evil.sqlite")) as store:
+        store.append(record, decision, Forecasts())
+        with TestClient(create_app(store)) as client:
+            for path in ("/", "/decisions?range=all", f"/decisions/{record.id}", "/violations?range=all", "/nodes"):
+                page = client.get(path, headers={"accept": "text/html"}).text
+                assert "<script>alert" not in page
+                assert "<b>bold" not in page
+
+
+def test_every_path_of_the_interface_is_described(client: TestClient) -> None:
+    described = client.get("/api/v1/openapi.json").json()
+    paths = {path for path in described["paths"] if path.startswith("/api/v1")}
+    reference = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "http-api.md").read_text()
+    missing = [path for path in sorted(paths) if f"`{path}`" not in reference]
+    assert missing == []
+    assert json.dumps(described)
+
+
+def test_the_same_tick_twice_is_one_tick(tmp_path: Path) -> None:
+    path = tmp_path / "twice.sqlite"
+    assert append(path, 0, 3) == append(path, 0, 3)
+    with open_store(str(path)) as store:
+        assert len(store.ticks("seeded")) == 1
