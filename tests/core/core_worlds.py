@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 from core_builders import NOW_S
@@ -230,6 +231,6 @@ def _launch(nodes: dict[str, Node], pool: PoolObservation, count: int, now_s: in
         return not node.cordoned and node.interrupted_at_s is None and (serves or not late)
 
     have = sum(1 for node in nodes.values() if node.pool == pool.name and counted(node))
-    for number in range(count - have):
-        name = f"{pool.name}-new-{len(nodes)}-{number}"
+    free = (name for name in (f"{pool.name}-new-{number}" for number in itertools.count()) if name not in nodes)
+    for name in list(itertools.islice(free, max(0, count - have))):
         nodes[name] = Node(name, pool.name, pool.gpus_per_node, 0, now_s)
