@@ -1,0 +1,135 @@
+"""Laws of dividing a pool, on random small clusters: stages 1 to 4 alone, without the rest of a decision."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from core_builders import NOW_S
+from core_worlds import forecasts, policies, snapshots
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from controller.core.demand import Demand, measure
+from controller.core.forecast import Forecasts
+from controller.core.lending import Division, divide
+from controller.core.policy import Bounds, Policy
+from controller.core.quantities import Amount
+from controller.core.schedule import limits_in_force
+from controller.core.snapshot import Snapshot, Workload, WorkloadState
+
+LAWS = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+@st.composite
+def pools_in_gpus(draw: st.DrawFn) -> tuple[Policy, Snapshot, Forecasts, int]:
+    """A policy whose bounds are whole GPUs, work, forecasts, and how many GPUs of its first pool can be had."""
+    policy = draw(policies())
+    most = policy.pools[0].limits.max_gpus
+    floors = [draw(st.integers(0, most // len(policy.teams))) for _ in policy.teams]
+    bounds = [Bounds(gpus(low), gpus(draw(st.integers(low, most)))) for low in floors]
+    teams = tuple(replace(team, bounds=b) for team, b in zip(policy.teams, bounds, strict=True))
+    policy = replace(policy, teams=teams)
+    return policy, draw(snapshots(policy)), draw(forecasts()), draw(st.integers(sum(floors), most))
+
+
+def gpus(whole: int) -> Amount:
+    return Amount(milli_gpus=whole * 1000)
+
+
+def divided(
+    policy: Policy, snapshot: Snapshot, foreseen: Forecasts, can_have: int, demand: Demand | None = None
+) -> Division:
+    pool = policy.pools[0]
+    limits = limits_in_force(policy, pool, can_have * 1000, NOW_S)
+    wanted = demand or measure(snapshot, policy, NOW_S)
+    return divide(pool, policy, limits, limits, wanted, foreseen, can_have * 1000, snapshot, NOW_S, 600)
+
+
+def pending(policy: Policy, team: str, whole: int, *, preemptible: bool) -> Workload:
+    return Workload(
+        "one-more", team, policy.pools[0].name, 1, whole * 1000, WorkloadState.PENDING, NOW_S - 60, None, 0, preemptible
+    )
+
+
+@LAWS
+@given(pools_in_gpus())
+def test_a_floor_is_met_whenever_its_team_wants_it_and_it_exists(
+    case: tuple[Policy, Snapshot, Forecasts, int],
+) -> None:
+    policy, snapshot, foreseen, can_have = case
+    demand = measure(snapshot, policy, NOW_S)
+    division = divided(*case)
+    strangers = demand.unowned.get(policy.pools[0].name)
+    if strangers and strangers.held:
+        return  # GPUs in the hands of nobody's work cannot serve a floor
+    for team in policy.teams:
+        share = division.of(team.name)
+        assert share is not None
+        wanted = -(-demand.of(division.pool, team.name).total // 1000) * 1000
+        assert share.share >= min(team.bounds.floor.milli_gpus or 0, wanted)
+        assert share.entitlement >= (team.bounds.floor.milli_gpus or 0)
+
+
+@LAWS
+@given(pools_in_gpus())
+def test_shares_stay_under_ceilings_and_together_under_what_can_be_had(
+    case: tuple[Policy, Snapshot, Forecasts, int],
+) -> None:
+    division = divided(*case)
+    assert sum(share.share for share in division.shares) <= case[3] * 1000
+    for share, team in zip(division.shares, case[0].teams, strict=True):
+        assert share.share <= (team.bounds.ceiling.milli_gpus or 0)
+        assert 0 <= share.preemptible_share <= share.share
+        assert share.share % 1000 == 0
+
+
+@LAWS
+@given(pools_in_gpus())
+def test_without_lending_nobody_gets_more_than_its_entitlement(case: tuple[Policy, Snapshot, Forecasts, int]) -> None:
+    policy, snapshot, foreseen, can_have = case
+    closed = replace(policy, lending=replace(policy.lending, enabled=False))
+    for share in divided(closed, snapshot, foreseen, can_have).shares:
+        assert share.share <= share.entitlement
+        assert share.preemptible_share == 0
+
+
+@LAWS
+@given(pools_in_gpus(), st.sampled_from("abc"), st.integers(1, 6), st.booleans())
+def test_wanting_more_never_lowers_ones_own_share(
+    case: tuple[Policy, Snapshot, Forecasts, int], team: str, more: int, preemptible: bool
+) -> None:
+    policy, snapshot, foreseen, can_have = case
+    wanting = replace(snapshot, workloads=(*snapshot.workloads, pending(policy, team, more, preemptible=preemptible)))
+    before, after = divided(*case).of(team), divided(policy, wanting, foreseen, can_have).of(team)
+    assert before is not None
+    assert after is not None
+    assert after.share >= before.share
+
+
+@LAWS
+@given(pools_in_gpus(), st.integers(1, 8))
+def test_nobody_gains_entitlement_from_a_shortage(case: tuple[Policy, Snapshot, Forecasts, int], fewer: int) -> None:
+    policy, snapshot, foreseen, can_have = case
+    short = divided(policy, snapshot, foreseen, max(0, can_have - fewer))
+    for before, after in zip(divided(*case).shares, short.shares, strict=True):
+        assert after.entitlement <= before.entitlement
+
+
+@LAWS
+@given(pools_in_gpus(), st.integers(1, 8))
+def test_a_lower_priority_never_gains_from_a_shortage(
+    case: tuple[Policy, Snapshot, Forecasts, int], fewer: int
+) -> None:
+    policy, snapshot, foreseen, can_have = case
+    least = min(team.priority for team in policy.teams)
+    lowest = {team.name for team in policy.teams if team.priority == least}
+    if len(lowest) == len(policy.teams):
+        return
+    wanting = replace(
+        snapshot, shares=()
+    )  # what is in force decides where unwanted GPUs rest, not who gets wanted ones
+    whole = divided(policy, wanting, foreseen, can_have)
+    short = divided(policy, wanting, foreseen, max(0, can_have - fewer))
+    for before, after in zip(whole.shares, short.shares, strict=True):
+        if before.team in lowest:
+            assert after.share <= before.share
