@@ -193,11 +193,11 @@ class Arrivals:
 
     def _scale(self, team: str, wanted: int, cluster: Cluster) -> None:
         units = self._units[team]
-        preemptible = self._scene.owner(team).preemptible
+        owner = self._scene.owner(team)
         for _ in range(wanted - len(units)):
             self._count += 1
             name = f"{team}-{self._count:07}"
-            cluster.submit(Job(name, team, cluster.now_s, None, 1, MILLI, 0, preemptible))
+            cluster.submit(Job(name, team, cluster.now_s, None, 1, MILLI, 0, owner.preemptible, owner=owner.name))
             units.append(name)
         if wanted < len(units):
             # Work that still waits is given up before work that runs; among equals the oldest is done first.

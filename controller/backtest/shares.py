@@ -77,25 +77,31 @@ def compare_scene(scene: Scene, tell: Tell = lambda _: None) -> dict[str, Outcom
 
 
 def partitions(scene: Scene) -> dict[str, int]:
-    """Milli-GPUs of each team's static partition: of nodes.csv, else what the policy entitles it to at first."""
+    """Milli-GPUs by team of the policy: its partitions in nodes.csv, else what the policy entitles it to at first."""
+    owners = sorted({scene.owner(team).name for team in scene.teams})
     if scene.fleet.partitions:
-        return {team: scene.fleet.partitions.get(team, 0) * MILLI for team in scene.teams}
+        found = dict.fromkeys(owners, 0)
+        for team in scene.teams:
+            found[scene.owner(team).name] += scene.fleet.partitions.get(team, 0) * MILLI
+        return found
     total = scene.fleet.gpus * MILLI
     limits = limits_in_force(scene.policy, scene.policy.pools[0], total, scene.begin_s)
     due = entitlements(limits, scene.policy, total)
-    return {team: due[scene.owner(team).name] for team in scene.teams}
+    return {owner: due[owner] for owner in owners}
 
 
 def run_static(scene: Scene) -> Tally:
     """Each team alone on the nodes of its partition."""
     tally = Tally()
-    for team, milli_gpus in partitions(scene).items():
+    for owner, milli_gpus in partitions(scene).items():
         alone = Cluster(scene.fleet.gpus_per_node, scene.begin_s)
+        teams = tuple(team for team in scene.teams if scene.owner(team).name == owner)
         if scene.fleet.partitions:
-            scene.fleet.build(alone, team)
+            for team in teams:
+                scene.fleet.build(alone, team)
         else:
             _fill(alone, milli_gpus // MILLI)
-        _run(replace(scene, teams=(team,)), alone, tally)
+        _run(replace(scene, teams=teams), alone, tally)
     return tally
 
 
@@ -109,13 +115,14 @@ def _fill(cluster: Cluster, gpus: int) -> None:
 def run_borrowing(scene: Scene) -> Tally:
     """Kueue's defaults: nominal quotas in one cohort, borrowing unlimited, ``reclaimWithinCohort: Never``."""
     cluster = CohortCluster(scene.fleet.gpus_per_node, scene.begin_s, nominal=partitions(scene))
+    scene.fleet.build(cluster)
     return _run(scene, cluster, Tally())
 
 
 def run_pooled(scene: Scene) -> Tally:
     """One fleet, first come, first served, no quota, and no gang that waits for the last of its GPUs."""
     scene = replace(scene, jobs=tuple(unit for job in scene.jobs for unit in _units(job)))
-    return _run(scene, Cluster(scene.fleet.gpus_per_node, scene.begin_s), Tally())
+    return _run(scene, scene.fleet.build(Cluster(scene.fleet.gpus_per_node, scene.begin_s)), Tally())
 
 
 def _units(job: Job) -> Iterator[Job]:
@@ -135,7 +142,8 @@ def run_tidegate(scene: Scene, loop_of: LoopOf = plain_loop) -> Tally:
     """The production loop over the fleet."""
     setup = PoolSetup(Provider(POOL, Boot(600)), scene.fleet.gpus_per_node)
     world = SimulatedWorld("shares", scene.begin_s, [setup])
-    return _run(scene, world.pools[POOL], Tally(), world, loop_of(world, scene.policy))
+    cluster = scene.fleet.build(world.pools[POOL])
+    return _run(scene, cluster, Tally(), world, loop_of(world, scene.policy))
 
 
 def _run(
@@ -146,13 +154,12 @@ def _run(
     loop: Loop | None = None,
 ) -> Tally:
     """Walk through the span: what happens, what is decided, what each team then has."""
-    if not cluster.nodes and len(scene.teams) > 1:
-        scene.fleet.build(cluster)
     arrivals = Arrivals(scene)
     for at in range(scene.begin_s, scene.end_s, scene.grid_s):
         arrivals.until(at, cluster)
         if world is not None and loop is not None and (at - scene.begin_s) % TICK_S == 0:
-            world.advance(at)
+            if at > scene.begin_s:  # nothing is admitted before the first decision has set the quotas
+                world.advance(at)
             loop.tick()
         cluster.admit()
         if not scene.in_gap(at):

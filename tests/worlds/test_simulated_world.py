@@ -195,3 +195,15 @@ def test_a_floor_is_served_in_the_tick_when_there_is_no_notice() -> None:
     assert gang.first_start_s == 1200
     assert world.pools["p"].account.evictions == 2
     world.check()
+
+
+def test_a_share_bounds_all_namespaces_of_its_owner_together() -> None:
+    """Two namespaces of one team with a share of 8: one gang of 8 runs, the other waits."""
+    jobs = [Job(name, name, 0, 500, 1, 8000, owner="research") for name in ("lab-a", "lab-b")]
+    world = a_world(*jobs)
+    world.apply(a_decision(SetShare("p", "research", 8000, 0, WHY)))
+    world.advance(10)
+    assert [gang.running for gang in world.pools["p"].gangs.values()] == [True, False]
+    world.advance(510)
+    assert world.pools["p"].account.done == 1
+    assert world.pools["p"].gangs["lab-b"].started_at_s == 500

@@ -21,7 +21,7 @@ _END, _NODE = 0, 1
 
 
 class Cluster:
-    """One pool of nodes of ``gpus_per_node`` GPUs. ``quotas`` maps a team to (all, for preemptible work only)."""
+    """One pool of nodes of ``gpus_per_node`` GPUs. ``quotas``: by owner (all, for preemptible work only)."""
 
     def __init__(
         self, gpus_per_node: int, now_s: int = 0, *, on_end: Callable[[Gang, int], None] | None = None
@@ -33,10 +33,11 @@ class Cluster:
         self.quotas: dict[str, tuple[int, int]] = {}
         self.account = Account()
         self.held: dict[str, int] = {}
-        self.held_firm: dict[str, int] = {}
         self.waiting: dict[str, int] = {}
         self.changed: set[str] = set()
         self.changed_nodes: set[str] = set()
+        self.counted: dict[str, int] = {}
+        self.counted_firm: dict[str, int] = {}
         self._bins = Bins()
         self._queue = Queue()
         self._events: list[tuple[int, int, int, str, int]] = []
@@ -217,19 +218,20 @@ class Cluster:
             self._bins.add(node.name, amount)
             self._freed = True
 
-    def _allowed(self, gang: Gang) -> bool:
-        quota = self.quotas.get(gang.job.team)
+    def may_hold(self, gang: Gang) -> bool:
+        """Whether quotas let a gang start."""
+        team, amount = gang.job.counts_for, gang.job.milli_gpus
+        quota = self.quotas.get(team)
         if quota is None:
             return True
         limit, only_preemptible = quota
-        team, amount = gang.job.team, gang.job.milli_gpus
-        if self.held.get(team, 0) + amount > limit:
+        if self.counted.get(team, 0) + amount > limit:
             return False
-        return gang.job.preemptible or self.held_firm.get(team, 0) + amount <= limit - only_preemptible
+        return gang.job.preemptible or self.counted_firm.get(team, 0) + amount <= limit - only_preemptible
 
     def _start(self, gang: Gang) -> bool:
         job = gang.job
-        if not self._allowed(gang):
+        if not self.may_hold(gang):
             return False
         nodes = self._bins.place(job.pods, job.milli_gpus_per_pod)
         if nodes is None:
@@ -258,10 +260,15 @@ class Cluster:
                 self._bins.change(name, -sign * job.milli_gpus_per_pod)
             self.changed_nodes.add(name)
         amount = sign * job.milli_gpus
+        self._count(job, amount)
+
+    def _count(self, job: Job, amount: int) -> None:
         self._busy += amount
         self.held[job.team] = self.held.get(job.team, 0) + amount
+        share = job.counts_for
+        self.counted[share] = self.counted.get(share, 0) + amount
         if not job.preemptible:
-            self.held_firm[job.team] = self.held_firm.get(job.team, 0) + amount
+            self.counted_firm[share] = self.counted_firm.get(share, 0) + amount
         self.changed.add(job.name)
 
     def _enqueue(self, gang: Gang) -> None:
@@ -364,10 +371,6 @@ class Cluster:
             self._enqueue(gang)
             return
         job = gang.job
-        self._busy += job.milli_gpus
-        self.held[job.team] = self.held.get(job.team, 0) + job.milli_gpus
-        if not job.preemptible:
-            self.held_firm[job.team] = self.held_firm.get(job.team, 0) + job.milli_gpus
-        self.changed.add(job.name)
+        self._count(job, job.milli_gpus)
         if gang.end_s is not None:
             heappush(self._events, (gang.end_s, _END, gang.seq, job.name, gang.epoch))

@@ -9,22 +9,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from controller.worlds.simulated.cluster import Cluster
+from controller.worlds.simulated.jobs import Gang
 
 
 class CohortCluster(Cluster):
-    """A pool under nominal quotas (milli-GPUs by team); a team without one has none and only borrows."""
+    """A pool under nominal quotas (milli-GPUs by owner); an owner without one only borrows."""
 
     def __init__(self, gpus_per_node: int, now_s: int, *, nominal: Mapping[str, int]) -> None:
         super().__init__(gpus_per_node, now_s)
         self._nominal = dict(nominal)
+        self._borrowing = False
+
+    def may_hold(self, gang: Gang) -> bool:
+        """Within the nominal quota, or in the second part of a pass, anything."""
+        owner = gang.job.counts_for
+        return self._borrowing or self.counted.get(owner, 0) + gang.job.milli_gpus <= self._nominal.get(owner, 0)
 
     def admit(self) -> None:
         """Admit within nominal quotas, then by borrowing."""
-        if not self.has_news:
-            return
-        self.quotas = {team: (self._nominal.get(team, 0), 0) for team in self.waiting}
-        self.look_again()
-        super().admit()
-        self.quotas = {}
-        self.look_again()
-        super().admit()
+        if self.has_news:
+            for self._borrowing in (False, True):
+                self.look_again()
+                super().admit()

@@ -12,7 +12,8 @@ from controller.core.quantities import MILLI
 class Job:
     """A gang and its work. ``duration_s`` None runs until it is withdrawn (a replica of a service).
 
-    ``checkpoint_s``: progress is kept in whole steps of so many seconds of running; None keeps none.
+    ``team`` is who submits it (its namespace), ``owner`` the team of the policy whose share it counts against ("": of
+    the same name). ``checkpoint_s``: progress is kept in whole steps of so many seconds of running; None keeps none.
     """
 
     name: str
@@ -24,6 +25,12 @@ class Job:
     priority: int = 0
     preemptible: bool = False
     checkpoint_s: int | None = None
+    owner: str = ""
+
+    @property
+    def counts_for(self) -> str:
+        """The name of the share it counts against."""
+        return self.owner or self.team
 
     @property
     def milli_gpus(self) -> int:

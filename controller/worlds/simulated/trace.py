@@ -191,6 +191,7 @@ def _gangs(
                 priority=team.priority if team else 0,
                 preemptible=preemptible,
                 checkpoint_s=checkpoint_s if preemptible else None,
+                owner=team.name if team else "",
             ),
         )
 
@@ -211,8 +212,8 @@ def _services(
         steps: list[tuple[int, int]] = []
         for at, wanted in zip(rows["t_s"].tolist(), rows["wanted_max"].tolist(), strict=True):
             steps.append((origin + int(at), ceil_div(round(wanted * MILLI), replica_milli_gpus)))
-        priority = team.priority if team else 0
-        services.append(Service(name, _pool_of(team, policy), replica_milli_gpus, tuple(steps), priority))
+        priority, owner = (team.priority, team.name) if team else (0, "")
+        services.append(Service(name, _pool_of(team, policy), replica_milli_gpus, tuple(steps), priority, owner))
     return tuple(services)
 
 

@@ -40,6 +40,7 @@ class Service:
     milli_gpus_per_replica: int
     steps: tuple[tuple[int, int], ...]
     priority: int = 0
+    owner: str = ""
 
 
 @dataclass(slots=True)
@@ -250,7 +251,7 @@ class SimulatedWorld:
         for ordinal in range(have, replicas):
             name = f"{service.team}-{ordinal:04}"
             amount = service.milli_gpus_per_replica
-            cluster.submit(Job(name, service.team, self._now, None, 1, amount, service.priority))
+            cluster.submit(Job(name, service.team, self._now, None, 1, amount, service.priority, owner=service.owner))
         for ordinal in range(have - 1, replicas - 1, -1):
             cluster.withdraw(f"{service.team}-{ordinal:04}")
         self._replicas[index] = replicas
