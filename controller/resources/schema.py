@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
@@ -62,9 +62,7 @@ def to_seconds(value: Any) -> int:
 
 
 def to_minute(value: Any) -> int:
-    """A time of day as minutes from midnight. YAML 1.1 reads an unquoted 18:00 as the number 1080: the same minute."""
-    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 1440:
-        return value
+    """A time of day as minutes from midnight. A bare number is refused: 18 could be an hour or a minute."""
     match = _TIME.fullmatch(value) if isinstance(value, str) else None
     if match is None or int(match[1]) * 60 + int(match[2]) > 1440:
         raise refuse('a time of day between "00:00" and "24:00", such as "18:00"')
@@ -81,11 +79,35 @@ def to_days(value: Any) -> tuple[int, ...]:
 
 Gpus = Annotated[int, Field(ge=0, le=1_000_000)]
 Name = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", max_length=63)]
-Bound = Annotated[Amount, BeforeValidator(to_amount)]
-Percent = Annotated[int, BeforeValidator(to_ppm)]
-Duration = Annotated[int, BeforeValidator(to_seconds)]
-Minute = Annotated[int, BeforeValidator(to_minute)]
-Days = Annotated[tuple[int, ...], BeforeValidator(to_days)]
+PERCENT_TEXT = r"^\s*\d{1,3}(\.\d{1,3})?\s*%\s*$"
+Bound = Annotated[
+    Amount,
+    BeforeValidator(to_amount),
+    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "pattern": PERCENT_TEXT}]}),
+]
+Percent = Annotated[int, BeforeValidator(to_ppm), WithJsonSchema({"type": "string", "pattern": PERCENT_TEXT})]
+Duration = Annotated[
+    int,
+    BeforeValidator(to_seconds),
+    WithJsonSchema({"type": "string", "pattern": r"^\s*(?=\d)(\d+d)?(\d+h)?(\d+m)?(\d+s)?\s*$"}),
+]
+Minute = Annotated[
+    int,
+    BeforeValidator(to_minute),
+    WithJsonSchema({"type": "string", "pattern": r"^(([01]\d|2[0-3]):[0-5]\d|24:00)$"}),
+]
+Days = Annotated[
+    tuple[int, ...],
+    BeforeValidator(to_days),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string", "enum": [*DAY_SETS, *DAYS]},
+                {"type": "array", "items": {"enum": list(DAYS)}, "minItems": 1},
+            ]
+        }
+    ),
+]
 Namespaces = Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1)]
 
 
@@ -110,12 +132,12 @@ class BoundsPart(Part):
 
 
 class WindowPart(Part):
-    """A recurring stretch of local time with bounds of its own."""
+    """A recurring stretch of local time with bounds of its own; without ``from`` and ``to`` the whole day."""
 
     name: Name
     days: Days
-    from_: Annotated[Minute, Field(alias="from")]
-    to: Minute
+    from_: Annotated[Minute, Field(alias="from")] = 0
+    to: Minute = 1440
     bounds: BoundsPart
 
 
@@ -143,7 +165,7 @@ class CapacityPart(Part):
 
     min: Gpus = 0
     max: Annotated[int, Field(ge=1, le=1_000_000)]
-    max_hourly_cost: Annotated[float, Field(gt=0, strict=False)] | None = None
+    max_hourly_cost: Annotated[float, Field(gt=0, le=1_000_000_000, strict=False)] | None = None
 
 
 class ProvisionerPart(Part):
@@ -253,11 +275,17 @@ class SharingPart(Part):
     time_slicing: TimeSlicingPart | None = None
 
 
+Level = Annotated[float, Field(ge=0.001, le=0.999)]
+
+
 class LearningPart(Part):
     """The envelope inside which advice may move the headroom."""
 
     mode: Literal["off", "shadow", "advise", "raise-only", "full"] = "shadow"
-    quantile: Annotated[list[Annotated[float, Field(gt=0, lt=1)]], Field(min_length=2, max_length=2)] = [0.5, 0.98]
+    quantile: Annotated[list[Annotated[float, Field(ge=0.001, le=0.999)]], Field(min_length=2, max_length=2)] = [
+        0.5,
+        0.98,
+    ]
     max_headroom: Gpus | None = None
 
 
