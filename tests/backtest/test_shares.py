@@ -157,7 +157,7 @@ def a_monday(*, aware: bool) -> shares.Tally:
 
 
 def test_recall_ahead_of_the_morning_peak_spares_evictions_that_recall_at_the_peak_needs() -> None:
-    """Aware of the forecast, what serving will want is not lent to new work: fewer evictions, and serving waits less."""
+    """Aware of the forecast, what serving will want is not lent to new work: fewer evictions, less waiting."""
     aware, blind = a_monday(aware=True), a_monday(aware=False)
     assert 0 < aware.evictions < blind.evictions
     assert aware.waited["inference"] < blind.waited["inference"]
