@@ -224,8 +224,12 @@ def floor_conflicts(policy: Policy) -> list[Conflict]:
     found = []
     for pool in policy.pools:
         teams = tuple(team for team in policy.teams if team.in_pool(pool.name))
+        before: list[tuple[str, Fraction]] = []
         for minute in week_edges(teams):
             parts = [(team.name, _floor_ppm(week_bounds(team, minute).floor, pool)) for team in teams]
+            if parts == before:  # a window's edge that moves no floor: the same stretch goes on
+                continue
+            before = parts
             total = sum(ppm for _, ppm in parts)
             if total > PPM:
                 found.append(Conflict(pool.name, minute, tuple(name for name, ppm in parts if ppm), int(total)))

@@ -160,8 +160,8 @@ def _over_the_week(policy: Policy, spec: SpecPart, lines: Lines) -> list[Problem
     for (pool, teams, sum_ppm), times in alike.items():
         allowed = f"floors of a pool sum to at most 100 % at every minute; lower {' or '.join(teams)}"
         index = [part.name for part in spec.pools].index(pool)
-        more = f" and {len(times) - 1} more times a week" if len(times) > 1 else ""
-        where = f"{at(('spec', 'pools', index), lines)} on {times[0]}{more}"
+        more = f" and {len(times) - 3} more" if len(times) > 3 else ""
+        where = f"{at(('spec', 'pools', index), lines)} on {', '.join(times[:3])}{more}"
         problems.append(Problem(where, f"floors sum to {_percent(sum_ppm)}", allowed))
     for i, part in enumerate(spec.teams):
         problems += _crossed(policy, part, i, lines)
