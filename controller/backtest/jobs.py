@@ -103,6 +103,10 @@ class _Replay:
         cluster, account, begin = self.cluster, self.cluster.account, self.cluster.now_s
         rows, at, starved = [], 0, 0
         before = (0, 0, 0, 0)
+        while at < len(self.jobs) and self.jobs[at].submit_s <= begin:
+            cluster.submit(self.jobs[at])
+            at += 1
+        cluster.admit()
         for t in range(steps):
             self._fit_fleet(int(self.plan[t]))
             until = begin + (t + 1) * self.terms.step_s

@@ -63,14 +63,16 @@ def _table(report: Any) -> None:
         f" · w {report.terms.wait_weight:g}",
         caption="GPU-hours of the judged part. Gap closed: 0 % is the tuned rule, 100 % the clairvoyant optimum.",
     )
-    table.add_column("policy")
+    table.add_column("policy", no_wrap=True)
     for title in ("provisioned", "idle", "waiting", "boot", "churn", "cost", "queue p95", "nodes added", "gap closed"):
         table.add_column(title, justify="right")
     for name, row in report.rows.items():
         hours = (row.provisioned_gpu_h, row.idle_gpu_h, row.wait_gpu_h, row.boot_gpu_h, row.churn_gpu_h, row.cost)
         queue = "–" if row.queue_p95_s is None else f"{row.queue_p95_s:,.0f} s"
         table.add_row(name, *(f"{value:,.0f}" for value in hours), queue, f"{row.node_adds:,}", _gap(row))
-    Console().print(table)
+    wide = Console()
+    # Piped, rich would squeeze the table into 80 columns and cut the policies' names.
+    (wide if wide.is_terminal else Console(width=130)).print(table)
 
 
 def _gap(row: Any) -> str:

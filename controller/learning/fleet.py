@@ -71,22 +71,28 @@ def replay(demand: Array, targets: Array, terms: Terms, first_nodes: int) -> Acc
     pending = np.zeros(fleets)
     provisioned, idle, wait, adds = (np.zeros((steps, fleets)) for _ in range(4))
     for t in range(steps):
-        up = np.maximum(targets[t] - ready - pending, 0.0)
-        ready = ready - np.minimum(np.maximum(ready + pending - targets[t], 0.0), ready)
-        coming[(t + k) % (k + 1)] += up
-        pending = pending + up
-        arriving = coming[t % (k + 1)].copy()
+        due = coming[t % (k + 1)].copy()
         coming[t % (k + 1)] = 0.0
-        pending = pending - arriving
+        pending = pending - due
+        if not late:
+            ready, due = ready + due, np.zeros(fleets)
+        here = ready + due + pending
+        up = np.maximum(targets[t] - here, 0.0)
+        ready = ready - np.minimum(np.maximum(here - targets[t], 0.0), ready)
+        if k:
+            coming[(t + k) % (k + 1)] += up
+            pending = pending + up
+        else:
+            due = due + up
         if not np.isnan(demand[t]):
             before = ready * terms.gpus_per_node
-            after = (ready + arriving) * terms.gpus_per_node
+            after = (ready + due) * terms.gpus_per_node
             for supply, part in ((before, late), (after, 1.0 - late)):
                 provisioned[t] += supply * part * hours
                 idle[t] += np.maximum(supply - demand[t], 0.0) * part * hours
                 wait[t] += np.maximum(demand[t] - supply, 0.0) * part * hours
             adds[t] = up
-        ready = ready + arriving
+        ready = ready + due
     return Account(provisioned, idle, wait, adds, terms)
 
 
