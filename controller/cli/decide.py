@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from datetime import UTC, datetime
+from datetime import UTC
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from controller.cli.output import write_json
+from controller.cli.values import iso_time
 from controller.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -58,10 +59,7 @@ def _bytes(path: Path) -> bytes:
 
 
 def _instant(text: str) -> int:
-    try:
-        given = datetime.fromisoformat(text)
-    except ValueError:
-        raise InputError.one("--now", text, "an ISO time such as 2026-12-01T09:00:00Z") from None
+    given = iso_time(text, "--now", "2026-12-01T09:00:00Z")
     return int((given if given.tzinfo else given.replace(tzinfo=UTC)).timestamp())
 
 

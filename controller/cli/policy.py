@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import sys
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from controller.cli.output import write_json
+from controller.cli.values import iso_time
 from controller.core.errors import InputError
 
 if TYPE_CHECKING:
-    from controller.core.policy import Policy
+    from controller.core.policy import Policy, Team
 
 app = typer.Typer(help="Check, explain and begin policies.", no_args_is_help=True, rich_markup_mode="rich")
 TEMPLATES = ("production", "development", "research-lab", "single-team")
@@ -64,15 +67,11 @@ def explain(
 
 def moment(text: str, timezone: str) -> tuple[int, str]:
     """An instant from ISO text; without an offset it is local. Says so where local time was skipped or came twice."""
-    from datetime import datetime
     from zoneinfo import ZoneInfo
 
     from controller.core.schedule import instant
 
-    try:
-        given = datetime.fromisoformat(text)
-    except ValueError:
-        raise InputError.one("--at", text, "an ISO time such as 2026-03-29T02:30, or with an offset") from None
+    given = iso_time(text, "--at", "2026-03-29T02:30, or with an offset")
     if given.tzinfo is not None:
         return int(given.timestamp()), ""
     at_s = instant(given.date(), given.hour * 60 + given.minute, timezone) + given.second
@@ -164,6 +163,79 @@ def init(
     except OSError as error:
         raise InputError.one("--output", output, f"a file that can be written ({error.strerror})") from error
     typer.echo(f"wrote {output}; edit it, then: tidegate policy check {output}")
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON schema of a policy, for editors that complete and check while one types.
+
+    Example: tidegate policy schema > gpupolicy.schema.json
+    """
+    from controller.resources.json_schema import json_schema
+
+    write_json(json_schema())
+
+
+@app.command()
+def week(
+    file: Annotated[Path, typer.Argument(help="A policy file.")],
+    team: Annotated[str | None, typer.Option(help="Only this team.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Show the bounds of every team over the week, from change to change, and which window each comes from.
+
+    Times are local (clock changes aside: `tidegate policy explain --at` knows them).
+
+    Example: tidegate policy week production.yaml --team inference
+    """
+    from controller.resources.parse import load_policy
+
+    policy = load_policy(file)
+    names = [each.name for each in policy.teams]
+    if team is not None and team not in names:
+        raise InputError.one("--team", team, f"a team of this policy: {', '.join(names)}")
+    rows = _week(policy, [each for each in policy.teams if team in (None, each.name)])
+    if as_json:
+        write_json({"policy": policy.name, "timezone": policy.timezone, "teams": rows})
+        return
+    _print_week(policy, rows)
+
+
+def _week(policy: Policy, teams: list[Team]) -> list[dict[str, Any]]:
+    from controller.core.schedule import MINUTES_A_WEEK, minute_text, week_bounds, week_edges
+
+    rows: list[dict[str, Any]] = []
+    for team in teams:
+        spans: list[dict[str, Any]] = []
+        for minute in week_edges((team,)):
+            bounds = week_bounds(team, minute)
+            held = {
+                "floor": str(bounds.floor),
+                "floor_from": bounds.floor_from,
+                "ceiling": str(bounds.ceiling),
+                "ceiling_from": bounds.ceiling_from,
+            }
+            if not spans or held != {key: spans[-1][key] for key in held}:
+                spans.append({"from": minute_text(minute), "minute_of_week": minute, **held})
+        for span, after in zip(spans, [*spans[1:], {"minute_of_week": MINUTES_A_WEEK}], strict=True):
+            span["minutes"] = after["minute_of_week"] - span["minute_of_week"]
+        rows.append({"team": team.name, "pools": list(team.pools) or [p.name for p in policy.pools], "spans": spans})
+    return rows
+
+
+def _print_week(policy: Policy, rows: list[dict[str, Any]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("team", "from", "hours", "floor", "ceiling", "window", title=f"{policy.name}, {policy.timezone}")
+    for row in rows:
+        for i, span in enumerate(row["spans"]):
+            origins = [span["floor_from"], span["ceiling_from"]]
+            window = origins[0] if origins[0] == origins[1] else f"floor {origins[0]}, ceiling {origins[1]}"
+            hours = f"{span['minutes'] / 60:g}"
+            table.add_row("" if i else row["team"], span["from"], hours, span["floor"], span["ceiling"], window)
+        table.add_section()
+    Console(width=None if sys.stdout.isatty() else 100).print(table)
 
 
 def template_text(name: str) -> str:

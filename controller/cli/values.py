@@ -1,8 +1,9 @@
-"""How values are written on the command line: durations as ``15m``, ``900s``, ``900`` or ``1h30m``."""
+"""How values are written on the command line: durations as ``15m``, ``900s``, ``900`` or ``1h30m``, moments as ISO times."""
 
 from __future__ import annotations
 
 import re
+from datetime import datetime
 
 from controller.core.errors import InputError
 
@@ -22,3 +23,17 @@ def seconds(text: str, flag: str, *, least: int = 0) -> int:
     if value < least:
         raise InputError.one(flag, text, f"at least {least} s")
     return value
+
+
+def iso_time(text: str, flag: str, example: str) -> datetime:
+    """An ISO time in whole seconds, aware if it has an offset; ``InputError`` where it is none.
+
+    The years are those in which every time zone and every day around the moment can still be computed.
+    """
+    try:
+        given = datetime.fromisoformat(text).replace(microsecond=0)
+    except ValueError:
+        raise InputError.one(flag, text, f"an ISO time such as {example}") from None
+    if not 1970 < given.year < 9000:
+        raise InputError.one(flag, text, "a year from 1971 to 8999")
+    return given

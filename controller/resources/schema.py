@@ -17,9 +17,11 @@ from controller.core.quantities import MILLI, Amount
 
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 DAY_SETS = {"daily": DAYS, "weekdays": DAYS[:5], "weekends": DAYS[5:]}
-_DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
-_PERCENT = re.compile(r"(\d{1,3})(?:\.(\d{1,3}))?\s*%")
-_TIME = re.compile(r"([01]\d|2[0-4]):([0-5]\d)")
+_DURATION = re.compile(r"(?:(\d{1,9})d)?(?:(\d{1,9})h)?(?:(\d{1,9})m)?(?:(\d{1,9})s)?", re.ASCII)
+LONGEST_S = 366 * 86_400
+"""Beyond a year a notice or a time-out means never, and is a slip of the unit."""
+_PERCENT = re.compile(r"(\d{1,3})(?:\.(\d{1,3}))?\s*%", re.ASCII)
+_TIME = re.compile(r"([01]\d|2[0-4]):([0-5]\d)", re.ASCII)
 
 
 def refuse(allowed: str) -> PydanticCustomError:
@@ -58,7 +60,24 @@ def to_seconds(value: Any) -> int:
     if match is None:
         raise refuse("a duration such as 45s, 10m, 1h30m or 2d")
     days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
-    return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
+    total = ((days * 24 + hours) * 60 + minutes) * 60 + seconds
+    if total > LONGEST_S:
+        raise refuse("a duration of at most 366d")
+    return total
+
+
+def duration_text(seconds: int) -> str:
+    """Seconds as a policy writes them: ``1h30m``; the inverse of ``to_seconds``."""
+    parts, left = "", seconds
+    for unit, length in (("d", 86_400), ("h", 3600), ("m", 60), ("s", 1)):
+        count, left = divmod(left, length)
+        parts += f"{count}{unit}" if count else ""
+    return parts or "0s"
+
+
+def time_text(minute: int) -> str:
+    """A minute of the day as a policy writes it: ``18:00``."""
+    return f"{minute // 60:02}:{minute % 60:02}"
 
 
 def to_minute(value: Any) -> int:
