@@ -1,4 +1,4 @@
-"""How values are written on the command line: durations as ``15m``, ``900s``, ``900`` or ``1h30m``, moments as ISO times."""
+"""How values are written on the command line: durations (``15m``, ``900s``, ``900``, ``1h30m``) and ISO times."""
 
 from __future__ import annotations
 
