@@ -115,7 +115,8 @@ def divide(
     demands = [demand.of(pool.name, team.name) for team in teams]
     unowned = demand.unowned.get(pool.name)
     total = max(0, whole_gpus_down(obtainable - whole_gpus_up(unowned.held if unowned else 0)))
-    due, due_ahead = entitlements(limits, policy, total), entitlements(limits_ahead, policy, total)
+    due = entitlements(limits, policy, total)
+    due_ahead = due if limits_ahead == limits else entitlements(limits_ahead, policy, total)
     book = _Book(
         teams=teams,
         wants=[d.whole for d in demands],
