@@ -27,8 +27,12 @@ _ALLOWED = {
     "string_type": "text (in quotes where it looks like a number)",
     "bool_type": "true or false",
     "list_type": "a list, such as [a, b]",
+    "tuple_type": "a list",
     "dict_type": "a mapping, such as {{a: b}}",
     "model_type": "a mapping of fields",
+    "dataclass_type": "a mapping of fields",
+    "unexpected_keyword_argument": "no such field",
+    "missing": "required",
     "too_short": "a list of at least {limit}",
     "too_long": "a list of at most {limit}",
     "string_too_short": "text of at least {limit} character",
@@ -67,13 +71,14 @@ def problem_of(detail: ErrorDetails, lines: Lines) -> Problem:
         return Problem(where, shown(detail["input"]), hint)
     if kind == "missing":
         return Problem(where, "missing", "required")
-    return Problem(where, shown(detail["input"]), _allowed(kind, context, detail["msg"], path))
+    return Problem(where, shown(detail["input"]), allowed_text(kind, context, detail["msg"], path))
 
 
-def _allowed(kind: str, context: dict[str, Any], message: str, path: Path) -> str:
+def allowed_text(kind: str, context: dict[str, Any], message: str, path: Path) -> str:
+    """What is allowed, for one kind of pydantic's errors; its own message where there are no words for it."""
     if kind == "tidegate":
         return str(context["allowed"])
-    if kind == "literal_error":
+    if kind in ("literal_error", "enum"):
         words = context["expected"].replace("'", "")
         return f"one of {words}" if " or " in words else str(words)
     if kind == "string_pattern_mismatch":
