@@ -1,8 +1,13 @@
-"""A policy that is fine, for tests that break it in one place."""
+"""A policy that is fine, for tests that break it in one place; random clusters come from the core's tests."""
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "core"))
 
 GOOD = """\
 apiVersion: tidegate.dev/v1alpha1
