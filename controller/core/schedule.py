@@ -143,13 +143,23 @@ def limits_in_force(policy: Policy, pool: Pool, of_milli_gpus: int, at_s: int) -
     """
     teams = [team for team in policy.teams if team.in_pool(pool.name)]
     at = [bounds_at(team, policy.timezone, at_s) for team in teams]
-    whole = whole_gpus_down(of_milli_gpus)
-    ceilings = [min(whole_gpus_down(int(b.ceiling.exact(of_milli_gpus))), whole) for b in at]
-    floors = _whole_floors([b.floor.exact(of_milli_gpus) for b in at], whole, [(t.priority, t.name) for t in teams])
+    bounds = tuple((b.floor, b.ceiling) for b in at)
+    rank = tuple((team.priority, team.name) for team in teams)
     return tuple(
-        Limits(pool.name, bounds.team, min(floor, ceiling), ceiling, bounds.origin)
-        for bounds, floor, ceiling in zip(at, floors, ceilings, strict=True)
+        Limits(pool.name, b.team, floor, ceiling, b.origin)
+        for b, (floor, ceiling) in zip(at, _whole_bounds(bounds, rank, of_milli_gpus), strict=True)
     )
+
+
+@lru_cache(maxsize=1024)
+def _whole_bounds(
+    bounds: tuple[tuple[Amount, Amount], ...], rank: tuple[tuple[int, str], ...], of_milli_gpus: int
+) -> tuple[tuple[int, int], ...]:
+    """Floors and ceilings in whole GPUs; cached, since bounds change a few times a day and ticks are many."""
+    whole = whole_gpus_down(of_milli_gpus)
+    ceilings = [min(whole_gpus_down(int(ceiling.exact(of_milli_gpus))), whole) for _, ceiling in bounds]
+    floors = _whole_floors([floor.exact(of_milli_gpus) for floor, _ in bounds], whole, list(rank))
+    return tuple((min(floor, ceiling), ceiling) for floor, ceiling in zip(floors, ceilings, strict=True))
 
 
 def _whole_floors(exact: list[Fraction], whole: int, rank: list[tuple[int, str]]) -> list[int]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import lru_cache
 from heapq import heapify, heappop, heappush
 from itertools import count
 
@@ -61,6 +62,14 @@ def waterfill(
 
     Weights are at least 1. Ties go to the higher priority, then the smaller name.
     """
+    return _whole(total, tuple(lows), tuple(highs), tuple(weights), tuple(rank))
+
+
+@lru_cache(maxsize=1024)
+def _whole(
+    total: int, lows: tuple[int, ...], highs: tuple[int, ...], weights: Sequence[int], rank: tuple[Rank, ...]
+) -> tuple[int, ...]:
+    """Cached: from tick to tick a division mostly repeats, and exact rationals are dear."""
     gpus = total // MILLI
     low, high = [v // MILLI for v in lows], [v // MILLI for v in highs]
     if gpus < sum(low):
