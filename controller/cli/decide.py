@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from dataclasses import dataclass
 from datetime import UTC
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +13,7 @@ import typer
 
 from controller.cli.output import write_json
 from controller.cli.values import iso_time
-from controller.core.errors import InputError
+from controller.core.errors import InputError, Problem
 
 if TYPE_CHECKING:
     from controller.core.actions import Decision
@@ -75,7 +77,7 @@ def _show(decision: Decision, as_json: bool) -> None:
 
 
 def explain(
-    what: Annotated[str, typer.Argument(help="A decision's id in the store, or a record file (--dump writes one).")],
+    what: Annotated[str, typer.Argument(help="An id in the store, a record (--dump writes one), or a decision.")],
     store: Annotated[str, typer.Option(help="The store that holds the id.")] = DEFAULT_STORE,
     dump: Annotated[
         Path | None, typer.Option(help="Also write the whole record here: the file for a bug report.")
@@ -91,36 +93,54 @@ def explain(
       tidegate explain 3f2a9c0d11e4b7aa
 
       tidegate explain 3f2a9c0d11e4b7aa --dump record.json && tidegate explain record.json
+
+      tidegate decide --snapshot s.json --policy p.yaml --now 2026-12-01 --json > d.json && tidegate explain d.json
     """
-    record = _record_file(Path(what)) if Path(what).is_file() else _record_of(what, store)
-    made, same = _again(record)
+    story = _of_file(Path(what)) if Path(what).is_file() else _of_store(what, store)
     if dump is not None:
-        dump.write_bytes(_dumped(record))
+        _dump(dump, story)
     if as_json:
-        write_json(
-            {
-                "id": record["id"],
-                "re_derived": same,
-                "sentences": _sentences(made),
-                "decision": _plain(record["decision"]),
-            }
-        )
+        document = {"id": story.id, "re_derived": story.same, "sentences": story.lines, "problem": story.problem}
+        write_json(document | {"decision": _plain(story.parts["decision"])})
     else:
-        for line in _sentences(made):
+        for line in (*story.lines, story.verdict):
             typer.echo(line)
-        typer.echo(
-            "Re-derived from its inputs bit for bit."
-            if same
-            else "NOT re-derived: the recorded bytes differ from these."
-        )
-    if not same:
+    if story.same is False:
         raise typer.Exit(1)
 
 
+EARLIEST_S, LATEST_S = 31_536_000, 221_845_391_999
+"""1971-01-01 and the last second of 8999: the years that ``--now`` takes too."""
 PARTS = ("policy", "snapshot", "forecasts", "advice", "decision")
 
 
-def _record_of(identity: str, url: str) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class Story:
+    """A decision in sentences. ``same``: whether its inputs gave its bytes again; None where the inputs are not here.
+
+    ``parts`` are the canonical bytes by name, those of ``PARTS`` or only the decision's.
+    """
+
+    id: str
+    at_s: int
+    parts: dict[str, bytes]
+    lines: list[str]
+    same: bool | None
+    problem: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """The last line: whether to believe the rest."""
+        if self.problem:
+            return f"NOT re-derived: {self.problem}."
+        if self.same is None:
+            return "Not re-derived: a decision without its inputs; `tidegate explain ID --dump` writes both."
+        if self.same:
+            return "Re-derived from its inputs bit for bit."
+        return "NOT re-derived: the recorded bytes differ from these."
+
+
+def _of_store(identity: str, url: str) -> Story:
     from controller.store import open_store
 
     path = Path(url.removeprefix("sqlite:///"))
@@ -132,64 +152,69 @@ def _record_of(identity: str, url: str) -> dict[str, Any]:
         found = store.record(identity)
     if found is None:
         raise InputError.one("id", identity, f"an id that {url} holds (the dashboard's Decisions page shows them)")
-    return {
-        "id": found.id,
-        "at_s": found.at_s,
-        "policy": found.policy_bytes,
-        "snapshot": found.snapshot,
-        "forecasts": found.forecasts,
-        "advice": found.advice,
-        "decision": found.decision,
-    }
-
-
-def _record_file(path: Path) -> dict[str, Any]:
-    import json
-
+    data = (found.policy_bytes, found.snapshot, found.forecasts, found.advice, found.decision)
+    parts = dict(zip(PARTS, data, strict=True))
     try:
-        document = json.loads(_bytes(path))
-    except ValueError as error:
-        raise InputError.one("(file)", "not JSON", str(error), source=str(path)) from error
-    missing = [part for part in (*PARTS, "at_s") if not isinstance(document, dict) or part not in document]
-    if missing:
-        raise InputError.one(
-            missing[0], "missing", "required in a record; `tidegate explain ID --dump` writes one", source=str(path)
-        )
-    return {"id": document.get("id", path.name), "at_s": document["at_s"]} | {p: _packed(document[p]) for p in PARTS}
+        return _again(found.id, found.at_s, parts, "record")
+    except InputError as error:
+        # The store is ours: what it holds and we cannot read was written by another version, or is damaged.
+        said = f"its inputs cannot be read ({error.lines()[0]}); another version wrote them, or they are damaged"
+        return Story(found.id, found.at_s, parts, [], False, said)
 
 
-def _packed(value: Any) -> bytes:
+def _of_file(path: Path) -> Story:
     from controller.core.canonical import canonical_bytes
+    from controller.core.explain import explain as sentences
+    from controller.resources import codec
+    from controller.resources.problems import shown
 
-    return canonical_bytes(value)
+    source = str(path)
+    document = codec.read_json(_bytes(path), source)
+    if "snapshot" not in document and "actions" in document:
+        data = canonical_bytes(document)
+        decision = codec.read_decision(data, source)
+        return Story(path.name, decision.at_s, {"decision": data}, sentences(decision), None)
+    missing = [part for part in (*PARTS, "at_s") if part not in document]
+    if missing:
+        allowed = "required in a record; `tidegate explain ID --dump` writes one"
+        raise InputError([Problem(part, "missing", allowed) for part in missing], source=source)
+    at_s = document["at_s"]
+    if not isinstance(at_s, int) or isinstance(at_s, bool) or not EARLIEST_S <= at_s <= LATEST_S:
+        raise InputError.one("at_s", shown(at_s), "whole seconds since 1970, of the years 1971 to 8999", source=source)
+    parts = {part: canonical_bytes(document[part]) for part in PARTS}
+    return _again(str(document.get("id", path.name)), at_s, parts, source)
 
 
-def _dumped(record: dict[str, Any]) -> bytes:
-    return _packed({"id": record["id"], "at_s": record["at_s"]} | {part: _plain(record[part]) for part in PARTS})
-
-
-def _plain(data: bytes) -> Any:
-    import json
-
-    return json.loads(data)
-
-
-def _again(record: dict[str, Any]) -> tuple[Decision, bool]:
+def _again(identity: str, at_s: int, parts: dict[str, bytes], source: str) -> Story:
+    """Decide again from recorded inputs and compare the bytes."""
     from controller.core.canonical import canonical_bytes
     from controller.core.decide import decide as make
+    from controller.core.explain import explain as sentences
     from controller.resources import codec
 
     decision = make(
-        codec.read_snapshot(record["snapshot"]),
-        codec.read_forecasts(record["forecasts"]),
-        codec.read_policy(record["policy"]),
-        record["at_s"],
-        codec.read_advice(record["advice"]),
+        codec.read_snapshot(parts["snapshot"], f"{source}: snapshot"),
+        codec.read_forecasts(parts["forecasts"], f"{source}: forecasts"),
+        codec.read_policy(parts["policy"], f"{source}: policy"),
+        at_s,
+        codec.read_advice(parts["advice"], f"{source}: advice"),
     )
-    return decision, canonical_bytes(decision) == record["decision"]
+    return Story(identity, at_s, parts, sentences(decision), canonical_bytes(decision) == parts["decision"])
 
 
-def _sentences(decision: Decision) -> list[str]:
-    from controller.core.explain import explain as sentences
+def _plain(data: bytes) -> Any:
+    """What a part holds; null where a damaged one is no JSON."""
+    try:
+        return json.loads(data)
+    except ValueError:
+        return None
 
-    return sentences(decision)
+
+def _dump(path: Path, story: Story) -> None:
+    from controller.core.canonical import canonical_bytes
+
+    document = {"id": story.id, "at_s": story.at_s} | {name: _plain(data) for name, data in story.parts.items()}
+    try:
+        path.write_bytes(canonical_bytes(document))
+    except OSError as error:
+        raise InputError.one("--dump", path, f"a file that can be written ({error.strerror})") from error
