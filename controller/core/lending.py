@@ -117,9 +117,13 @@ def divide(
     total = max(0, whole_gpus_down(obtainable - whole_gpus_up(unowned.held if unowned else 0)))
     due = entitlements(limits, policy, total)
     due_ahead = due if limits_ahead == limits else entitlements(limits_ahead, policy, total)
+    held = [_held_for(pool.name, d, policy, snapshot, now_s) for d in demands]
     book = _Book(
         teams=teams,
-        wants=[d.whole for d in demands],
+        wants=[
+            max(d.whole, min(due[d.team], whole_gpus_up(d.total + freed)))
+            for d, freed in zip(demands, held, strict=True)
+        ],
         entitled=[due[team.name] for team in teams],
         ceilings=_ceilings(limits, limits_ahead, demands),
         left=total,
@@ -139,7 +143,31 @@ def divide(
             teams, limits, book.entitled, book.given, preemptible, reserved, soon, strict=True
         )
     )
+    notes += [
+        reason(ReasonCode.HELD_FOR_OWNER, pool=pool.name, team=d.team, held_milli_gpus=freed)
+        for d, freed in zip(demands, held, strict=True)
+        if freed
+    ]
     return Division(pool.name, total, shares, tuple(notes) + _shape_notes(policy, shares, demands, unowned))
+
+
+def _held_for(pool: str, demand: TeamDemand, policy: Policy, snapshot: Snapshot, now_s: int) -> int:
+    """What was freed for a team lately and neither bound nor waited for since: its work may be away for a moment.
+
+    Lent again at once it would be recalled again (CASES.md S1).
+    """
+    lately = [
+        past
+        for past in snapshot.evictions
+        if past.pool == pool
+        and past.for_team == demand.team != past.team
+        and now_s - past.at_s < policy.lending.hold_freed_s
+    ]
+    if not lately:
+        return 0
+    first = min(past.at_s for past in lately)
+    bound = sum(work.milli_gpus for work in demand.running if (work.started_at_s or 0) >= first)
+    return max(0, sum(past.milli_gpus for past in lately) - bound - demand.pending)
 
 
 def _ceilings(limits: Sequence[Limits], ahead: Sequence[Limits], demands: Sequence[TeamDemand]) -> list[int]:

@@ -61,7 +61,8 @@ def plan(
     """Plan the recalls of a pool. ``available`` milli-GPUs are free, booting, or can still be had."""
     teams = {team.name: team for team in policy.teams}
     demands = {share.team: demand.of(pool.name, share.team) for share in division.shares}
-    overhanging = list(_candidates(division, demands, teams, now_s))
+    stuck = _stuck(snapshot, policy, demands, now_s)
+    overhanging = list(_candidates(division, demands, teams, stuck, now_s))
     out = _Plan([], [], set())
     left = available
     for need in _needs(division, demands, teams, policy, now_s):
@@ -69,7 +70,7 @@ def plan(
         left -= served
         short = replace(need, short=need.asked - served)
         if short.short > 0 and policy.lending.enabled:
-            _recall(pool, policy, snapshot, short, overhanging, out, now_s)
+            _recall(pool, policy, stuck, short, overhanging, out, now_s)
     for share in division.shares:
         _lower_to_ceiling(pool, policy, share, demands[share.team], overhanging, out, now_s)
     _withdraw(pool, demands, out)
@@ -97,19 +98,44 @@ def _needs(
     return now + ahead
 
 
+def _stuck(snapshot: Snapshot, policy: Policy, demands: dict[str, TeamDemand], now_s: int) -> dict[str, ReasonCode]:
+    """The running gangs that cannot be evicted now whoever asks, and why."""
+    apart_s = policy.lending.min_between_evictions_s
+    lately = {past.workload for past in snapshot.evictions if now_s - past.at_s < apart_s}
+    found = {}
+    for d in demands.values():
+        for work in d.running:
+            if work.name in lately:
+                found[work.name] = ReasonCode.EVICTED_LATELY
+            elif work.disruptions_allowed == 0:
+                found[work.name] = ReasonCode.PROTECTED_BY_PDB
+            elif work.evict_refused_since_s is not None:
+                found[work.name] = ReasonCode.EVICTION_REFUSED
+    return found
+
+
 def _candidates(
-    division: Division, demands: dict[str, TeamDemand], teams: dict[str, Team], now_s: int
+    division: Division,
+    demands: dict[str, TeamDemand],
+    teams: dict[str, Team],
+    stuck: dict[str, ReasonCode],
+    now_s: int,
 ) -> Iterator[Candidate]:
     """Gangs beyond their team's share. What fits inside the share as whole gangs is kept, dearest first.
 
-    A gang bigger than its team's share fits no floor: it runs on lent GPUs (CASES.md S1).
+    Gangs that cannot be evicted are kept before all others, so that they never shield one that can. A gang bigger than
+    its team's share fits no floor: it runs on lent GPUs (CASES.md S1).
     """
     for share in division.shares:
         d, team = demands[share.team], teams[share.team]
         if d.held <= share.share:
             continue
         room = share.share
-        ranked = sorted((_candidate(work, team, now_s) for work in d.running), key=Candidate.cost, reverse=True)
+        ranked = sorted(
+            (_candidate(work, team, now_s) for work in d.running),
+            key=lambda c: (c.work.name in stuck, c.cost()),
+            reverse=True,
+        )
         for candidate in ranked:
             if candidate.work.milli_gpus <= room:
                 room -= candidate.work.milli_gpus
@@ -124,17 +150,22 @@ def _candidate(work: Workload, team: Team, now_s: int) -> Candidate:
 
 
 def _recall(
-    pool: Pool, policy: Policy, snapshot: Snapshot, need: Need, candidates: Sequence[Candidate], out: _Plan, now_s: int
+    pool: Pool,
+    policy: Policy,
+    stuck: dict[str, ReasonCode],
+    need: Need,
+    candidates: Sequence[Candidate],
+    out: _Plan,
+    now_s: int,
 ) -> None:
     """Take the cheapest gangs until the need is met, within the blast radius."""
-    lately = {past.workload: past.at_s for past in snapshot.evictions}
     limit = need.asked * policy.lending.blast_radius_permille // 1000
     freed = 0
     for candidate in sorted(candidates, key=Candidate.cost):
         if freed >= need.short:
             return
         work = candidate.work
-        refusal = _refusal(candidate, need, policy, lately, now_s)
+        refusal = stuck.get(work.name) or _refusal(candidate, need, policy)
         if work.name in out.taken or candidate.team.name == need.team.name:
             continue
         # A hard need may take one gang that is too big: a floor does not wait for a gang of the right size.
@@ -157,14 +188,8 @@ def _recall(
         )
 
 
-def _refusal(candidate: Candidate, need: Need, policy: Policy, lately: dict[str, int], now_s: int) -> ReasonCode | None:
-    work = candidate.work
-    if now_s - lately.get(work.name, -policy.lending.min_between_evictions_s) < policy.lending.min_between_evictions_s:
-        return ReasonCode.EVICTED_LATELY
-    if work.disruptions_allowed == 0:
-        return ReasonCode.PROTECTED_BY_PDB
-    if work.evict_refused_since_s is not None:
-        return ReasonCode.EVICTION_REFUSED
+def _refusal(candidate: Candidate, need: Need, policy: Policy) -> ReasonCode | None:
+    """Why one team's gang may not be recalled for another."""
     if candidate.preemptible and Reclaimable.PREEMPTIBLE in policy.lending.reclaim:
         return None
     lower = candidate.team.priority < need.team.priority
