@@ -61,7 +61,8 @@ def demo(
         typer.echo(f"tidegate is at {url}   (Ctrl-C stops it; start again to go on where it stopped)")
         if not quiet:
             typer.echo(f"a simulated cluster replays two real traces at {speed:g} times real time, kept in {store}")
-        run(f"sqlite:///{store.resolve()}", host=host, port=port)
+        with contextlib.suppress(KeyboardInterrupt):  # uvicorn has shut down by then: Ctrl-C is how a demo ends
+            run(f"sqlite:///{store.resolve()}", host=host, port=port)
 
 
 def _refuse_busy_port(host: str, port: int) -> None:
@@ -87,11 +88,13 @@ def _simulation(policy: Path | None, speed: float, store: Path) -> Iterator[None
     command += ["--policy", str(policy) if policy else "builtin:demo"]
     # The pipe is never written to: it closes when this process ends, however it ends, and the child then stops.
     child = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)  # noqa: S603
+    stopping = threading.Event()
     try:
         _fail_early(child)
-        threading.Thread(target=_watch, args=(child,), daemon=True).start()
+        threading.Thread(target=_watch, args=(child, stopping), daemon=True).start()
         yield
     finally:
+        stopping.set()
         if child.stdin:
             child.stdin.close()
         try:
@@ -109,9 +112,12 @@ def _fail_early(child: subprocess.Popen[bytes]) -> None:
             raise typer.Exit(child.returncode)
 
 
-def _watch(child: subprocess.Popen[bytes]) -> None:
+def _watch(child: subprocess.Popen[bytes], stopping: threading.Event) -> None:
     """End the dashboard too when the simulation fails; when the trace has merely ended, leave it to be looked at."""
-    if child.wait() > 0:
+    code = child.wait()
+    if stopping.is_set():
+        return
+    if code:
         signal.raise_signal(signal.SIGINT)
     else:
         typer.echo("the trace has ended; the dashboard stays until Ctrl-C (tidegate demo --fresh starts over)")
