@@ -15,7 +15,7 @@ from controller.core.lending import Division, divide
 from controller.core.policy import Bounds, Policy
 from controller.core.quantities import Amount
 from controller.core.schedule import limits_in_force
-from controller.core.snapshot import Snapshot, Workload, WorkloadState
+from controller.core.snapshot import PastEviction, Snapshot, Workload, WorkloadState
 
 LAWS = settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -35,7 +35,12 @@ def pools_in_gpus(draw: st.DrawFn) -> tuple[Policy, Snapshot, Forecasts, int]:
         for team in policy.teams
         if draw(st.booleans())
     )
-    snapshot = replace(snapshot, workloads=(*snapshot.workloads, *queued))
+    pool = policy.pools[0].name
+    freed = tuple(
+        PastEviction("gone", pool, "a", draw(st.sampled_from("abc")), draw(st.integers(1, 12)) * 500, NOW_S - ago)
+        for ago in draw(st.lists(st.integers(0, 400), max_size=2))
+    )
+    snapshot = replace(snapshot, workloads=(*snapshot.workloads, *queued), evictions=freed)
     return policy, snapshot, draw(forecasts()), draw(st.integers(sum(floors), most))
 
 
