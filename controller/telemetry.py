@@ -23,5 +23,6 @@ def set_up_logging(settings: Settings) -> None:
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[settings.log_level.upper()]),
-        logger_factory=structlog.PrintLoggerFactory(file=sys.stderr),
+        # Looked up at each use: what standard error is may have changed since (a test runner, a daemon).
+        logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
     )
