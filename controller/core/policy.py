@@ -241,9 +241,8 @@ class Policy:
 
     def team_of(self, namespace: str) -> Team | None:
         """The team that owns a namespace: an exact name wins over a glob, then the first by name."""
-        owners = [team for team in self.teams if team.owns(namespace)]
-        exact = [team for team in owners if namespace in team.namespaces]
-        return next(iter(exact or owners), None)
+        exact = next((team for team in self.teams if namespace in team.namespaces), None)
+        return exact or next((team for team in self.teams if team.owns(namespace)), None)
 
     def pool(self, name: str) -> Pool | None:
         """The pool of that name."""

@@ -53,6 +53,7 @@ class _Plan:
     moves: list[Move]
     notes: list[Reason]
     taken: set[str]
+    refused: set[str]
 
 
 def plan(
@@ -62,8 +63,8 @@ def plan(
     teams = {team.name: team for team in policy.teams}
     demands = {share.team: demand.of(pool.name, share.team) for share in division.shares}
     stuck = _stuck(snapshot, policy, demands, now_s)
-    overhanging = list(_candidates(division, demands, teams, stuck, now_s))
-    out = _Plan([], [], set())
+    overhanging = sorted(_candidates(division, demands, teams, stuck, now_s), key=Candidate.cost)
+    out = _Plan([], [], set(), set())
     left = available
     for need in _needs(division, demands, teams, policy, now_s):
         served = min(left, need.asked)
@@ -158,21 +159,26 @@ def _recall(
     out: _Plan,
     now_s: int,
 ) -> None:
-    """Take the cheapest gangs until the need is met, within the blast radius."""
+    """Take the cheapest gangs until the need is met, within the blast radius; ``candidates`` are cheapest first.
+
+    Why a gang stays is noted once, for the first who asked: two hundred teams that ask are not two hundred reasons.
+    """
     limit = need.asked * policy.lending.blast_radius_permille // 1000
     freed = 0
-    for candidate in sorted(candidates, key=Candidate.cost):
+    for candidate in candidates:
         if freed >= need.short:
             return
         work = candidate.work
-        refusal = stuck.get(work.name) or _refusal(candidate, need, policy)
         if work.name in out.taken or candidate.team.name == need.team.name:
             continue
+        refusal = stuck.get(work.name) or _refusal(candidate, need, policy)
         # A hard need may take one gang that is too big: a floor does not wait for a gang of the right size.
         if refusal is None and freed + work.milli_gpus > limit and (freed or not need.hard):
             refusal = ReasonCode.BLAST_RADIUS
         if refusal is not None:
-            out.notes.append(_note(refusal, pool, candidate, need))
+            if work.name not in out.refused:
+                out.refused.add(work.name)
+                out.notes.append(_note(refusal, pool, candidate, need))
             continue
         freed += work.milli_gpus
         _take(pool, policy, candidate, need, out, now_s)
@@ -255,9 +261,11 @@ def _lower_to_ceiling(
 ) -> None:
     """A ceiling that was lowered below what is held recalls preemptible work only; the rest is tolerated (S2)."""
     over = d.held - share.ceiling
+    if over <= 0:
+        return
     own = [c for c in candidates if c.team.name == share.team and c.work.name not in out.taken]
     over -= sum(c.work.milli_gpus for c in candidates if c.team.name == share.team and c.work.name in out.taken)
-    for candidate in sorted(own, key=Candidate.cost):
+    for candidate in own:
         amount = candidate.work.milli_gpus
         if over <= 0 or amount > over or not candidate.preemptible:
             continue
