@@ -234,16 +234,28 @@ def floor_conflicts(policy: Policy) -> list[Conflict]:
     found = []
     for pool in policy.pools:
         teams = tuple(team for team in policy.teams if team.in_pool(pool.name))
-        before: list[tuple[str, Fraction]] = []
-        for minute in week_edges(teams):
-            parts = [(team.name, _floor_ppm(week_bounds(team, minute).floor, pool)) for team in teams]
-            if parts == before:  # a window's edge that moves no floor: the same stretch goes on
-                continue
-            before = parts
-            total = sum(ppm for _, ppm in parts)
+        floors, total = dict.fromkeys((team.name for team in teams), Fraction(0)), Fraction(0)
+        for minute, changed in _floor_changes(teams, pool):
+            total += sum((ppm - floors[name] for name, ppm in changed.items()), Fraction(0))
+            floors |= changed
             if total > PPM:
-                found.append(Conflict(pool.name, minute, tuple(name for name, ppm in parts if ppm), int(total)))
+                found.append(
+                    Conflict(pool.name, minute, tuple(name for name, ppm in floors.items() if ppm), int(total))
+                )
     return found
+
+
+def _floor_changes(teams: tuple[Team, ...], pool: Pool) -> list[tuple[int, dict[str, Fraction]]]:
+    """The minutes of the week at which floors change, ascending, with the new floors by team."""
+    changes: dict[int, dict[str, Fraction]] = {}
+    for team in teams:
+        before = None
+        for minute in week_edges((team,)):
+            ppm = _floor_ppm(week_bounds(team, minute).floor, pool)
+            if ppm != before:
+                changes.setdefault(minute, {})[team.name] = ppm
+            before = ppm
+    return sorted(changes.items())
 
 
 def _floor_ppm(floor: Amount, pool: Pool) -> Fraction:

@@ -33,5 +33,5 @@ def tidegate(*arguments: str) -> Ran:
             main()
         except SystemExit as stop:
             code = int(stop.code or 0)
-    out_bytes, err_bytes = (stream.buffer.getvalue() for stream in (out, err))  # type: ignore[attr-defined]
+    out_bytes, err_bytes = (stream.buffer.getvalue() for stream in (out, err))
     return Ran(code, out_bytes, err_bytes.decode())
