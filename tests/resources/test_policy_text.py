@@ -86,9 +86,9 @@ def guards(of: list[str]) -> st.SearchStrategy[core.Guards]:
 
 @st.composite
 def routes(draw: st.DrawFn) -> tuple[core.AlertRoute, ...]:
-    def route(channel: str, secret: str, **settings: str) -> core.AlertRoute:
+    def route(kind: str, secret: str, **settings: str) -> core.AlertRoute:
         severity = draw(st.sampled_from(["info", "warning", "critical"]))
-        return core.AlertRoute(channel, secret, severity, tuple(settings.items()))
+        return core.AlertRoute(kind, secret, severity, tuple(settings.items()))
 
     found = [
         route("alertmanager", draw(st.just("") | names), url="http://a:9093"),
