@@ -14,6 +14,9 @@ from controller.cli.values import iso_time
 from controller.core.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from controller.core.errors import Problem
     from controller.core.policy import Policy, Team
 
 app = typer.Typer(help="Check, explain and begin policies.", no_args_is_help=True, rich_markup_mode="rich")
@@ -25,23 +28,46 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and 
 def check(file: Annotated[Path, typer.Argument(help="A policy file.")], as_json: Json = False) -> None:
     """Check a policy. Exit code 0: it is fine. 2: one line for each problem, with field, value and what is allowed.
 
+    Warnings are of policies that are fine and perhaps not meant; they never change the exit code.
+
     Example: tidegate policy check production.yaml
     """
-    from controller.resources.parse import load_policy
+    from controller.resources.parse import read_text, review_policy
 
     try:
-        policy = load_policy(file)
+        policy, doubts = review_policy(read_text(file), str(file))
     except InputError as error:
         if not as_json:
             raise
-        problems = [{"path": p.path, "value": p.value, "allowed": p.allowed} for p in error.problems]
-        write_json({"file": str(file), "ok": False, "problems": problems})
+        write_json({"file": str(file), "ok": False, "problems": _listed(error.problems), "warnings": []})
         raise typer.Exit(2) from None
     if as_json:
-        write_json({"file": str(file), "ok": True, "problems": []})
+        write_json({"file": str(file), "ok": True, "problems": [], "warnings": _listed(doubts)})
         return
+    for doubt in doubts:
+        typer.echo(f"{file}: warning: {doubt}", err=True)
     teams, pools = (", ".join(item.name for item in items) for items in (policy.teams, policy.pools))
     typer.echo(f"{file}: fine. {policy.name}: mode {policy.mode.value}; pools {pools}; teams {teams}.")
+
+
+def _listed(problems: Iterable[Problem]) -> list[dict[str, str]]:
+    return [{"path": p.path, "value": p.value, "allowed": p.allowed} for p in problems]
+
+
+@app.command()
+def show(file: Annotated[Path, typer.Argument(help="A policy file.")], as_json: Json = False) -> None:
+    """Write a policy out as tidegate understands it: every default spelled out, a policy file again.
+
+    With --json it is the core's policy, the form that decisions are recorded with.
+
+    Example: tidegate policy show production.yaml
+    """
+    from controller.core.canonical import canonical_bytes
+    from controller.resources.parse import load_policy
+    from controller.resources.policy_text import policy_text
+
+    policy = load_policy(file)
+    typer.echo(canonical_bytes(policy).decode() if as_json else policy_text(policy), nl=as_json)
 
 
 @app.command()

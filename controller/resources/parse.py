@@ -14,6 +14,7 @@ from controller.core.errors import InputError, Problem
 from controller.core.policy import Policy
 from controller.core.quantities import MILLI, PPM, trimmed
 from controller.core.schedule import floor_conflicts, minute_text, week_bounds, week_edges
+from controller.resources.doubts import doubts
 from controller.resources.problems import at, problem_of, shown, unique
 from controller.resources.resolve import fractions, provisioners, resolve
 from controller.resources.schema import BoundsPart, GPUPolicy, SpecPart, TeamPart
@@ -41,6 +42,16 @@ def read_text(path: Path) -> str:
 
 def parse_policy(text: str, source: str = "policy") -> Policy:
     """Turn YAML into a policy that has passed every check, or raise ``InputError`` with all its problems."""
+    return _checked(text, source)[0]
+
+
+def review_policy(text: str, source: str = "policy") -> tuple[Policy, tuple[Problem, ...]]:
+    """Like ``parse_policy``, with what the policy may say and its author has perhaps not meant."""
+    policy, spec, lines = _checked(text, source)
+    return policy, doubts(policy, spec, lines)
+
+
+def _checked(text: str, source: str) -> tuple[Policy, SpecPart, Lines]:
     value, lines = read_yaml(text, source)
     if not isinstance(value, dict):
         raise InputError.one("(file)", shown(value), "a mapping that begins with apiVersion and kind", source=source)
@@ -57,7 +68,7 @@ def parse_policy(text: str, source: str = "policy") -> Policy:
     problems = _over_the_week(policy, document.spec, lines)
     if problems:
         raise InputError(problems[:MOST_PROBLEMS], source=source)
-    return policy
+    return policy, document.spec, lines
 
 
 def _blanks(value: Any, path: tuple[str | int, ...], lines: Lines) -> list[Problem]:
@@ -130,6 +141,19 @@ def _pools(spec: SpecPart, lines: Lines) -> list[Problem]:
             where = at((*base, "provisioner"), lines)
             allowed = "exactly one of capacityBuffer, karpenterStatic, eks, gke, aks, none"
             problems.append(Problem(where, ", ".join(provisioners(pool)) or "nothing", allowed))
+    return problems + _overlaps(spec, lines)
+
+
+def _overlaps(spec: SpecPart, lines: Lines) -> list[Problem]:
+    """Pools that would claim each other's nodes: all labels of one are among those of the other."""
+    problems = []
+    for i, pool in enumerate(spec.pools):
+        for other in spec.pools[:i]:
+            mine, theirs = pool.nodes.selector.items(), other.nodes.selector.items()
+            if mine <= theirs or theirs <= mine:
+                where = at(("spec", "pools", i, "nodes", "selector"), lines)
+                said = ", ".join(f"{key}: {value}" for key, value in sorted(mine))
+                problems.append(Problem(where, shown(said), f"labels that leave out the nodes of pool {other.name}"))
     return problems
 
 

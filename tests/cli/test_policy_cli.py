@@ -61,7 +61,27 @@ def test_a_policy_that_is_fine(path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == f"{path}: fine. p: mode observe; pools h100; teams dev, serving.\n"
     as_json = tidegate("check", str(path), "--json")
-    assert json.loads(as_json.stdout) == {"file": str(path), "ok": True, "problems": []}
+    assert json.loads(as_json.stdout) == {"file": str(path), "ok": True, "problems": [], "warnings": []}
+
+
+def test_a_warning_is_one_line_on_stderr_and_exit_0(path: Path) -> None:
+    path.write_text(POLICY.replace("max: 80", "max: 81"))
+    done = tidegate("check", str(path))
+    said = "spec.pools[0].capacity.max (line 7): 81: whole nodes of 8 GPUs make 80; percentages are of 81"
+    assert (done.returncode, done.stderr) == (0, f"{path}: warning: {said}\n")
+    as_json = tidegate("check", str(path), "--json")
+    (warning,) = json.loads(as_json.stdout)["warnings"]
+    assert (as_json.returncode, warning["path"], warning["value"]) == (0, "spec.pools[0].capacity.max (line 7)", "81")
+
+
+def test_show_writes_a_policy_file_with_the_defaults_spelled_out(path: Path, tmp_path: Path) -> None:
+    done = tidegate("show", str(path))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert yaml.safe_load(done.stdout)["spec"]["lending"]["notice"] == "10m"
+    written = tmp_path / "written.yaml"
+    written.write_text(done.stdout)
+    assert tidegate("show", str(written)).stdout == done.stdout
+    assert tidegate("show", str(written), "--json").stdout == tidegate("show", str(path), "--json").stdout
 
 
 def test_each_problem_is_one_line_on_stderr_and_exit_2(path: Path) -> None:
