@@ -50,9 +50,12 @@ def demo(
 
       tidegate demo --fresh --speed 1200 --port 9090
     """
+    from controller.resources.parse import load_policy
     from dashboard.serve import run
 
     _refuse_busy_port(host, port)
+    if policy is not None:
+        load_policy(policy)
     if fresh:
         _forget(store)
     store.parent.mkdir(parents=True, exist_ok=True)
