@@ -12,6 +12,7 @@ from controller.core.errors import Problem
 from controller.core.policy import Policy, Team
 from controller.core.schedule import week_bounds, week_edges
 from controller.resources.problems import at
+from controller.resources.resolve import fractions
 from controller.resources.schema import SpecPart, duration_text
 from controller.resources.yaml_text import Lines
 
@@ -23,6 +24,7 @@ def doubts(policy: Policy, spec: SpecPart, lines: Lines) -> tuple[Problem, ...]:
         *_namespaces_of_another(policy, spec, lines),
         *_windows_without_effect(policy, spec, lines),
         *_lending(spec, lines),
+        *_guards_of_nobody(spec, lines),
     )
 
 
@@ -88,3 +90,15 @@ def _lending(spec: SpecPart, lines: Lines) -> Iterator[Problem]:
         wait = duration_text(spec.starvation.max_wait)
         said = f"longer than starvation.maxWait ({wait}): owners starve while a notice still runs"
         yield Problem(at(("spec", "lending", "notice"), lines), duration_text(lending.notice), said)
+
+
+def _guards_of_nobody(spec: SpecPart, lines: Lines) -> Iterator[Problem]:
+    """A guard of a team that is not there (yet) guards nobody: most often a misspelt name."""
+    teams = {team.name for team in spec.teams}
+    listed = isinstance(spec.guards.gpu_fraction, list)
+    for i, guard in enumerate(fractions(spec.guards)):
+        if guard.team not in teams:
+            where = at(("spec", "guards", "gpuFraction", *((i,) if listed else ()), "team"), lines)
+            yield Problem(
+                where, guard.team, f"no team of this policy, so it guards nobody; teams are {', '.join(sorted(teams))}"
+            )

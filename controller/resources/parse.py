@@ -16,7 +16,7 @@ from controller.core.quantities import MILLI, PPM, trimmed
 from controller.core.schedule import floor_conflicts, minute_text, week_bounds, week_edges
 from controller.resources.doubts import doubts
 from controller.resources.problems import at, problem_of, shown, unique
-from controller.resources.resolve import fractions, provisioners, resolve
+from controller.resources.resolve import provisioners, resolve
 from controller.resources.schema import BoundsPart, GPUPolicy, SpecPart, TeamPart
 from controller.resources.yaml_text import MOST_BYTES, Lines, read_yaml
 
@@ -85,12 +85,6 @@ def _semantic(spec: SpecPart, lines: Lines) -> list[Problem]:
     low, high = spec.learning.quantile
     if low > high:
         problems.append(Problem(at(("spec", "learning", "quantile"), lines), f"{low}, {high}", "the lower one first"))
-    teams = {team.name for team in spec.teams}
-    listed = isinstance(spec.guards.gpu_fraction, list)
-    for i, rule in enumerate(fractions(spec.guards)):
-        if rule.team not in teams:
-            where = at(("spec", "guards", "gpuFraction", *((i,) if listed else ()), "team"), lines)
-            problems.append(Problem(where, rule.team, f"a team of this policy: {', '.join(sorted(teams))}"))
     chosen = [name for name in ("kueue", "resource_quota", "none") if getattr(spec.enforcement, name) is not None]
     if len(chosen) > 1:
         problems.append(

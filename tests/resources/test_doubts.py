@@ -90,3 +90,11 @@ def test_patterns_that_belong_to_another_team(first: list[str], second: list[str
     for teams in ({"alpha": first, "beta": second}, {"beta": second, "alpha": first}):  # wherever it stands in the file
         found = [(value, said.partition(" ")[0]) for _, value, said in told(of_teams(**teams))]
         assert found == [(second[0], "alpha")] * doubted
+
+
+def test_a_guard_of_a_team_that_is_not_there_guards_nobody(good: str) -> None:
+    ((path, value, said),) = told(good.replace("{team: dev, max", "{team: batch, max"))
+    assert (path, value) == ("spec.guards.gpuFraction.team (line 32)", "batch")
+    assert said.startswith("no team of this policy")
+    listed = good.replace("{team: dev, max: 40%, action: evict}", "[{team: dev, max: 1%}, {team: x, max: 2%}]")
+    assert [path for path, _, _ in told(listed)] == ["spec.guards.gpuFraction[1].team (line 32)"]
