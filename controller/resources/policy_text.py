@@ -24,7 +24,8 @@ def policy_text(policy: Policy) -> str:
     Raises ``ValueError`` for a value that the language has no words for, such as a bound of half a GPU; no policy that
     was read from a file has one.
     """
-    return yaml.safe_dump(policy_document(policy), sort_keys=False, allow_unicode=True, width=120)
+    # Beyond ASCII in escapes: written plainly, U+0085 would read back as a line break.
+    return yaml.safe_dump(policy_document(policy), sort_keys=False, allow_unicode=False, width=120)
 
 
 def policy_document(policy: Policy) -> dict[str, Any]:

@@ -139,6 +139,12 @@ def test_templates_survive_being_written_out(path: Path) -> None:
     assert parse_policy(policy_text(policy)) == policy
 
 
+@pytest.mark.parametrize("text", ["dév", "a\x85b", "a\u2028b", "\ufeff", "no", "1e3", "18:00", "#gpu", " a ", "😀"])
+def test_text_that_yaml_reads_in_its_own_way(text: str, good: str) -> None:
+    policy = Policy("p", core.Mode.OBSERVE, "UTC", parse_policy(good).pools, (core.Team("a", (text,)),))
+    assert parse_policy(policy_text(policy)).teams[0].namespaces == (text,)
+
+
 def test_defaults_are_written_out_in_the_words_of_the_reference(good: str) -> None:
     document, _ = read_yaml(policy_text(parse_policy(good)), "written")
     spec = document["spec"]
