@@ -10,8 +10,14 @@ from fastapi.responses import Response
 from pydantic import BaseModel
 
 from controller.core.canonical import plain
+from controller.core.quantities import DAY_S, MILLI
 from dashboard import figures, view
 from dashboard.context import Looking
+
+# Imported with the module and not when first asked for: Plotly looks for pandas among loaded modules, and finds half
+# of it while another thread is still importing it.
+from forecaster.history import panel_from_rows
+from forecaster.models.day_ahead import HOURS, day_ahead
 
 router = APIRouter(prefix="/api/v1")
 POINTS = 600
@@ -203,3 +209,25 @@ def forecast_figure(
     middle = (span[0] + span[1]) // 2
     moments = [point.issued_at_s + middle for point in rows]
     return _figure(figures.forecast(moments, quantiles, actual.at_s, actual["demand"], look.zone))
+
+
+@router.get("/figures/ahead/{pool}", tags=["figures"])
+def ahead_figure(look: Looking, pool: str, team: Annotated[str, Query(max_length=100)] = "") -> Response:
+    """The next day and a half by the hour, after the last three days; no team for the total."""
+    _known(look, pool, team)
+    now_s = look.now.tick.at_s if look.now else 0
+    past = look.store.demand_series(look.cluster, pool, team, now_s - 28 * DAY_S, now_s + 1, 28 * 288)
+    rows = [(at, team, milli / MILLI) for at, milli in zip(past.at_s, past["demand"], strict=True)]
+    panel = panel_from_rows(rows, look.zone)
+    if panel is None:
+        return _figure(figures.ahead([], {}, [], [], look.zone))
+    made = day_ahead(panel, team, panel.time(panel.rows))
+    hours = [made.start_s + hour * 3600 for hour in range(HOURS)]
+    quantiles = {
+        round(level * 1000): (made.values[:, i] * MILLI).round().astype(int).tolist()
+        for i, level in enumerate(made.levels)
+    }
+    recent = [k for k, at in enumerate(past.at_s) if at >= now_s - 3 * DAY_S]
+    return _figure(
+        figures.ahead(hours, quantiles, [past.at_s[k] for k in recent], [past["demand"][k] for k in recent], look.zone)
+    )

@@ -111,6 +111,10 @@ def _errors(app: FastAPI) -> None:
         first = error.errors()[0]
         return answer(request, 422, f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}")
 
+    @app.exception_handler(Exception)
+    async def failed(request: Request, error: Exception) -> Response:
+        return answer(request, 500, "tidegate could not answer this: a fault of ours, its log says which")
+
     @app.exception_handler(StoreError)
     async def unavailable(request: Request, error: StoreError) -> Response:
         return answer(request, 503, f"the store does not answer: {error}")

@@ -216,6 +216,31 @@ def forecast(
     return figure
 
 
+def ahead(
+    hours_s: Sequence[int], quantiles: Quantiles, actual_at_s: Sequence[int], actual: Sequence[int], zone: str
+) -> go.Figure:
+    """The coming hours as a band, after what was."""
+    figure, x = _figure(zone), times(hours_s, zone)
+    _line(figure, times(actual_at_s, zone), gpus(actual), "demand so far", ORANGE, width=1.5)
+    if quantiles:
+        low, high = min(quantiles), max(quantiles)
+        figure.add_scatter(
+            x=x, y=gpus(quantiles[low]), mode="lines", line={"width": 0}, showlegend=False, hoverinfo="skip"
+        )
+        figure.add_scatter(
+            x=x,
+            y=gpus(quantiles[high]),
+            mode="lines",
+            line={"width": 0},
+            fill="tonexty",
+            fillcolor="rgba(86,180,233,0.3)",
+            name=f"expected, {low / 10:g}–{high / 10:g} %",
+            hovertemplate="up to %{y:,.1f}",
+        )
+        _line(figure, x, gpus(quantiles[500]), "expected, median", BLUE)
+    return figure
+
+
 def _bands(levels: list[int]) -> list[tuple[int, int, float]]:
     """Bands from the outermost levels inwards, the inner ones stronger."""
     wanted = [(100, 980, 0.18), (100, 900, 0.30), (500, 900, 0.40)]

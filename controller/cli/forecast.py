@@ -65,6 +65,49 @@ def score(
         _table(document)
 
 
+@app.command()
+def ahead(trace: Trace, team: Team = None, json: AsJson = False) -> None:
+    """Look a day and a half ahead, by the hour: each team and the total, from a trace's end on.
+
+    Examples:
+
+      tidegate forecast ahead --trace builtin:demo --team inference
+
+      tidegate forecast ahead --trace traces/azure_llm_2024 --json
+    """
+    from controller.backtest.traces import load_trace
+    from forecaster.models.day_ahead import day_ahead
+
+    loaded = load_trace(trace, teams=team or ())
+    panel = loaded.panel.with_total()
+    document: dict[str, Any] = {"trace": loaded.name, "series": []}
+    with progress(f"looking ahead on {loaded.name}") as tell:
+        for name in panel.names:
+            tell(name or "total")
+            made = day_ahead(panel, name, panel.time(panel.rows))
+            quantiles = {f"{level:g}": made.values[:, i].tolist() for i, level in enumerate(made.levels)}
+            document["series"].append({"team": name, "model": made.model, "start_s": made.start_s, "gpus": quantiles})
+    if json:
+        write_json(document)
+    else:
+        _ahead_table(document)
+
+
+def _ahead_table(document: dict[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=f"{document['trace']}: mean GPUs by the hour, median [10 % – 90 %]")
+    table.add_column("hours ahead", justify="right")
+    for series in document["series"]:
+        table.add_column(series["team"] or "total", justify="right")
+    for hour in range(0, len(document["series"][0]["gpus"]["0.5"]), 3):
+        cells = [[series["gpus"][level][hour] for level in ("0.5", "0.1", "0.9")] for series in document["series"]]
+        table.add_row(f"+{hour}", *(f"{middle:,.0f} [{low:,.0f} – {high:,.0f}]" for middle, low, high in cells))
+    wide = Console()
+    (wide if wide.is_terminal else Console(width=24 + 22 * len(document["series"]))).print(table)
+
+
 def _horizon(window: Any, rows: list[Any]) -> dict[str, Any]:
     models = {row.model: {key: _number(getattr(row, key)) for key, _ in COLUMNS} | {"rows": row.rows} for row in rows}
     return {"lead_s": window.lead_s, "length_s": window.length_s, "models": models}

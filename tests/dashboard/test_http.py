@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -146,3 +147,25 @@ def test_the_same_tick_twice_is_one_tick(tmp_path: Path) -> None:
     assert append(path, 0, 3) == append(path, 0, 3)
     with open_store(str(path)) as store:
         assert len(store.ticks("seeded")) == 1
+
+
+def test_a_fault_of_ours_is_said_without_its_inside(tmp_path: Path) -> None:
+    """A damaged record is such a fault: the page cannot be made, and says so as a page."""
+    path = tmp_path / "damaged.sqlite"
+    append(path, 0, 3)
+    with sqlite3.connect(path) as database:
+        database.execute("update policies set body = x'00'")
+    with open_store(str(path)) as store, TestClient(create_app(store), raise_server_exceptions=False) as client:
+        page = client.get("/", headers={"accept": "text/html"})
+        document = client.get("/api/v1/now")
+    assert page.status_code >= 500
+    assert "<h1>" in page.text
+    assert "Traceback" not in page.text
+    assert document.json()["detail"]
+
+
+def test_the_coming_hours_are_drawn_after_what_was(client: TestClient) -> None:
+    figure = client.get("/api/v1/figures/ahead/h100?team=team-000").json()
+    names = [trace.get("name") for trace in figure["data"]]
+    assert {"demand so far", "expected, median"} <= set(names)
+    assert len(next(t for t in figure["data"] if t.get("name") == "expected, median")["x"]) == 36
