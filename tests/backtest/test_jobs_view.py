@@ -97,6 +97,27 @@ def test_no_policy_is_cheaper_than_the_optimum_in_the_demand_view_and_queues_are
     assert {row["queue_p50_s"] for row in rows.values()} == {None}
 
 
+@pytest.mark.parametrize("view", ["jobs", "demand"])
+def test_a_poisoned_future_changes_no_target_before_it(folder: Path, view: str) -> None:
+    """Files, both views, every policy but the optimum: what comes after the cut is another world."""
+    # A job begins in the first poisoned step, so that a look one step ahead shows.
+    cut = int(pd.read_parquet(folder / "jobs.parquet").submit_s[330]) // 300
+    honest = bench(load_trace(str(folder)), TERMS, view).plans
+    for name, at, columns in (
+        ("jobs", "submit_s", ["gpus"]),
+        ("demand_5min", "t_s", ["wanted_mean", "wanted_max"]),
+    ):
+        path = folder / f"{name}.parquet"
+        frame = pd.read_parquet(path)
+        frame.loc[frame[at] >= cut * 300, columns] *= 50
+        frame.to_parquet(path)
+    poisoned = bench(load_trace(str(folder)), TERMS, view).plans
+    assert not np.array_equal(honest.optimum.plan, poisoned.optimum.plan)
+    for name, targets in honest.targets.items():
+        # The decision at the first poisoned row sees the row before it, which is still honest.
+        assert np.array_equal(targets[: cut + 1], poisoned.targets[name][: cut + 1]), name
+
+
 def test_judge_from_of_the_trace_wins_over_the_share_to_train_on(folder: Path) -> None:
     (folder / "trace.json").write_text(json.dumps({"t0": "2026-06-01T00:00:00", "judge_from_s": 86_400 * 3}))
     assert load_trace(str(folder), train=0.1).judge_from == 3 * 288

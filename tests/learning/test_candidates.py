@@ -42,7 +42,8 @@ def test_without_any_past_the_rule_stays() -> None:
 
 
 def test_a_poisoned_future_changes_no_target_before_it() -> None:
-    terms, start, cut = Terms(8, 900, 9.0), 3 * DAY, 4 * DAY
+    terms, start, cut = Terms(8, 900, 9.0), 3 * DAY, 3 * DAY + 12
+    # The cut lies an hour into a night's choice: one that looks into its own day is found out.
     honest = daily_rhythm(5)
     poisoned = honest.copy()
     poisoned[cut:] = np.random.default_rng(9).permutation(honest[cut:]) * 1e3
