@@ -50,7 +50,7 @@ def load_trace(path: str, *, teams: Sequence[str] = (), train: float = TRAIN, sc
     """Load a trace. ``scale`` rescales demand so that the mean total of the training part is so many GPUs."""
     folder = trace_folder(path)
     if not (folder / "demand_5min.parquet").exists():
-        raise InputError.one("--trace", path, f"a folder with demand_5min.parquet; {folder.name} has none")
+        raise InputError.one("--trace", path, "a folder with demand_5min.parquet; this one has none")
     panel = panel_from_parquet(folder)
     if teams:
         panel = panel.select(teams)
@@ -87,7 +87,7 @@ def _judge_from(folder: Path, panel: Panel, train: float) -> int:
 
 
 def _scaled(trace: Trace, scale: float) -> Trace:
-    if scale <= 0:
+    if not 0 < scale < float("inf"):
         raise InputError.one("--scale", scale, "GPUs, more than 0")
     mean = float(np.nanmean(trace.total.values[: trace.judge_from]))
     if not mean > 0:

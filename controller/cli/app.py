@@ -10,6 +10,7 @@ import os
 import sys
 
 import typer
+from typer.exceptions import TyperException
 
 from controller.cli import bench, decide, demo, forecast, policy, shares, simulate, store
 from controller.core.errors import InputError
@@ -48,14 +49,28 @@ def version() -> None:
     typer.echo(installed("tidegate"))
 
 
+def _usage(error: TyperException) -> str:
+    """What is wrong with the words of a call, in one line; empty where there were none and the help was printed."""
+    message = str(getattr(error, "format_message", lambda: error)())
+    context = getattr(error, "ctx", None)
+    return f"{message} (see {context.command_path} --help)" if message and context else message
+
+
 def main() -> None:
     """Run the command line; never show a traceback unless ``TIDEGATE_DEBUG=1`` asks for it."""
     try:
-        app()
+        code = app(prog_name="tidegate", standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else 0)
     except InputError as error:
         for line in error.lines():
             typer.echo(line, err=True)
         sys.exit(2)
+    except TyperException as error:
+        if said := _usage(error):
+            typer.echo(said, err=True)
+        sys.exit(2)
+    except typer.Abort:
+        sys.exit(130)
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:

@@ -6,6 +6,7 @@ import fcntl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 from zlib import crc32
 
 from sqlalchemy import text
@@ -28,13 +29,20 @@ def exclusive(url: str, cluster: str) -> Iterator[None]:
         with _advisory(url, cluster):
             yield
         return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with Path(f"{path}.lock").open("w") as file:
+    with _lock_file(path) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             raise StoreError(str(path), BUSY) from error
         yield
+
+
+def _lock_file(path: Path) -> IO[str]:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return Path(f"{path}.lock").open("w")
+    except OSError as error:
+        raise StoreError(str(path), f"cannot be written here ({error.strerror}): name a path that can") from error
 
 
 @contextmanager

@@ -58,6 +58,11 @@ def test_the_promised_gap_is_closed_and_the_negative_controls_show_no_leak(
         (["--trace", "builtin:demo", "--train", "1.5"], "--train: 1.5"),
         (["--trace", "builtin:demo", "--view", "clouds"], "one of jobs, demand"),
         (["--trace", "builtin:demo", "--scale", "64"], "--view demand"),
+        (["--trace", "builtin:demo", "--view", "demand", "--scale", "nan"], "--scale: nan"),
+        (["--trace", "builtin:demo", "--gpus-per-node", "0"], "--gpus-per-node"),
+        (["--trace", "builtin:demo", "--wait-weight", "-3"], "--wait-weight"),
+        (["--trace", "builtin:demo", "--speed", "9"], "--speed"),
+        ([], "--trace"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(arguments: list[str], says: str) -> None:
