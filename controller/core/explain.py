@@ -36,7 +36,6 @@ SENTENCES: dict[ReasonCode, str] = {
     ReasonCode.LENT_TO_PREEMPTIBLE_ONLY: (
         "{team} may hold {share_milli_gpus} GPUs, {preemptible_milli_gpus} of them only with preemptible work: their owner is forecast to want them again"
     ),
-    ReasonCode.RECALLED_AHEAD_OF_PEAK: "GPUs lent to {team} come back ahead of their owner's peak",
     ReasonCode.OVER_CEILING: "{team} asks for {asked_milli_gpus} GPUs; its ceiling is {ceiling_milli_gpus}",
     ReasonCode.OVERHANG_TOLERATED: (
         "{team} holds {held_milli_gpus} GPUs, {overhang_milli_gpus} more than the {bound_milli_gpus} it may hold: tolerated until it drains or is recalled"
@@ -65,11 +64,8 @@ SENTENCES: dict[ReasonCode, str] = {
     ReasonCode.CLIPPED_TO_OBTAINABLE: "{asked_nodes} nodes wanted in {pool}, {allowed_nodes} can be had now",
     ReasonCode.NODE_IDLE: "node {subject} goes: idle for {idle_s}, {nodes} nodes where {target_nodes} are wanted",
     ReasonCode.NODE_TOO_YOUNG: "node {subject} stays though idle: it is {age_s} old, nodes live at least {least_s}",
-    ReasonCode.NODE_BUSY: "node {subject} stays: work runs on it",
-    ReasonCode.NODE_BOOTING: "node {subject} is still booting",
     ReasonCode.NODE_GPU_MISSING: "nodes in {pool} joined but never advertised their GPUs; a replacement has been asked for",
     ReasonCode.NODE_INTERRUPTED: "node {subject} is about to be taken away by the cloud, with {used_milli_gpus} GPUs in use: a replacement is asked for",
-    ReasonCode.NODE_IGNORED: "node {subject} is in no pool of the policy and is ignored",
     ReasonCode.OVER_LIMIT: "{pool} has {live_gpus} GPUs, {over_gpus} over its maximum: idle nodes go, nothing that runs is stopped",
     ReasonCode.GANG_DOES_NOT_FIT: "{subject} asks for {asked_milli_gpus} GPUs; {free_milli_gpus} are free, but not in its shape",
     ReasonCode.FRAGMENTED: "{stranded_milli_gpus} free GPUs in {pool} are on fragments smaller than the {smallest_milli_gpus} that waiting pods need",
@@ -95,7 +91,6 @@ SENTENCES: dict[ReasonCode, str] = {
     ReasonCode.GPU_FRACTION_EXCEEDED: "{team} uses {busy_ppm} of a shared GPU; {allowed_ppm} is allowed",
     ReasonCode.BELOW_FLOOR: "{team} holds {held_milli_gpus} GPUs and waits for more, with a floor of {floor_milli_gpus}",
     ReasonCode.OWNER_COVERAGE_LOW: "only {covered_ppm} of the GPUs held in {pool} belong to teams of the policy; below {wanted_ppm} figures by team mislead",
-    ReasonCode.OBSERVE_ONLY: "nothing was changed: the policy only observes",
 }
 """A sentence for each reason. Names in braces are the reason's pool, team, subject or facts."""
 

@@ -17,6 +17,7 @@ from controller.core.explain import SENTENCES, action_sentence, explain, sentenc
 from controller.core.reasons import Reason, ReasonCode, reason
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "reasons.md"
+CORE = Path(__file__).parents[2] / "controller" / "core"
 
 
 def test_every_reason_has_one_sentence() -> None:
@@ -26,6 +27,14 @@ def test_every_reason_has_one_sentence() -> None:
 def test_every_reason_has_one_line_in_the_reference() -> None:
     listed = re.findall(r"^\| `([A-Z_]+)` \|", REFERENCE.read_text(encoding="utf-8"), re.MULTILINE)
     assert sorted(listed) == sorted(code.value for code in ReasonCode)
+
+
+def test_every_reason_is_given_somewhere() -> None:
+    """A code that nothing gives is a promise in the reference that no user ever sees kept."""
+    vocabulary = {CORE / "reasons.py", CORE / "explain.py"}
+    sources = [path.read_text(encoding="utf-8") for path in CORE.parent.rglob("*.py") if path not in vocabulary]
+    given = {name for text in sources for name in re.findall(r"ReasonCode\.([A-Z_]+)", text)}
+    assert given == {code.name for code in ReasonCode}
 
 
 def _rule_book_reasons() -> list[Reason]:
