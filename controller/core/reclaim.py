@@ -73,7 +73,7 @@ def plan(
         if short.short > 0 and policy.lending.enabled:
             _recall(pool, policy, stuck, short, overhanging, out, now_s)
     for share in division.shares:
-        _lower_to_ceiling(pool, policy, share, demands[share.team], overhanging, out, now_s)
+        _lower_to_ceiling(pool, policy, share, teams[share.team], demands[share.team], stuck, out, now_s)
     _withdraw(pool, demands, out)
     return tuple(out.moves), tuple(out.notes)
 
@@ -254,25 +254,27 @@ def _lower_to_ceiling(
     pool: Pool,
     policy: Policy,
     share: TeamShare,
+    team: Team,
     d: TeamDemand,
-    candidates: Sequence[Candidate],
+    stuck: dict[str, ReasonCode],
     out: _Plan,
     now_s: int,
 ) -> None:
-    """A ceiling that was lowered below what is held recalls preemptible work only; the rest is tolerated (S2)."""
+    """A ceiling that was lowered below what is held recalls preemptible work only; the rest is tolerated (S2).
+
+    Any preemptible gang may go, as long as what stays still fills the ceiling: were only those eligible that do not fit
+    beside the work that must stay, a big gang that must stay would shield the small ones that need not.
+    """
     over = d.held - share.ceiling
     if over <= 0:
         return
-    own = [c for c in candidates if c.team.name == share.team and c.work.name not in out.taken]
-    over -= sum(c.work.milli_gpus for c in candidates if c.team.name == share.team and c.work.name in out.taken)
-    for candidate in own:
-        amount = candidate.work.milli_gpus
-        if over <= 0 or amount > over or not candidate.preemptible:
+    over -= sum(work.milli_gpus for work in d.running if work.name in out.taken)
+    for candidate in sorted((_candidate(work, team, now_s) for work in d.running), key=Candidate.cost):
+        work = candidate.work
+        if work.milli_gpus > over or not candidate.preemptible or work.name in stuck or work.name in out.taken:
             continue
-        if candidate.work.disruptions_allowed == 0 or candidate.work.evict_refused_since_s is not None:
-            continue
-        over -= amount
-        need = Need(candidate.team, ReasonCode.RECLAIM_OVER_CEILING, d.held - share.ceiling, over, False, 0)
+        over -= work.milli_gpus
+        need = Need(team, ReasonCode.RECLAIM_OVER_CEILING, d.held - share.ceiling, over, False, 0)
         _take(pool, policy, candidate, need, out, now_s)
 
 
