@@ -151,3 +151,19 @@ def test_a_lower_priority_never_gains_from_a_shortage(
     for before, after in zip(whole.shares, short.shares, strict=True):
         if before.team in lowest:
             assert after.share <= before.share
+
+
+@LAWS
+@given(pools_in_gpus(), st.integers(1, 8))
+def test_nobody_gets_more_of_what_it_wants_from_a_shortage(
+    case: tuple[Policy, Snapshot, Forecasts, int], fewer: int
+) -> None:
+    """GPUs that nobody wants may rest with another owner then; they serve nobody either way."""
+    policy, snapshot, foreseen, can_have = case
+    wanting = replace(snapshot, shares=())
+    demand = measure(wanting, policy, NOW_S)
+    whole = divided(policy, wanting, foreseen, can_have)
+    short = divided(policy, wanting, foreseen, max(0, can_have - fewer))
+    for before, after in zip(whole.shares, short.shares, strict=True):
+        wants = demand.of(whole.pool, before.team).whole
+        assert min(after.share, wants) <= min(before.share, wants)
