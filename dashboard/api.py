@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from controller.core.canonical import plain
 from controller.core.quantities import DAY_S, MILLI
 from dashboard import figures, view
-from dashboard.context import Looking
+from dashboard.context import Look, Looking
 
 # Imported with the module and not when first asked for: Plotly looks for pandas among loaded modules, and finds half
 # of it while another thread is still importing it.
@@ -171,11 +171,26 @@ def _figure(figure: Any) -> Response:
 def pool_figure(look: Looking, pool: str, name: str) -> Response:
     """A pool's chart: ``fleet`` or ``nodes``."""
     _known(look, pool, "")
-    draw = {"fleet": figures.fleet, "nodes": figures.nodes}.get(name)
-    if draw is None:
+    if name not in ("fleet", "nodes"):
         raise HTTPException(404, f"no chart {name!r}; there are fleet and nodes")
     columns = look.store.pool_series(look.cluster, pool, look.span.start_s, look.span.stop_s, POINTS)
-    return _figure(draw(columns.at_s, columns.values, look.zone))
+    if name == "nodes":
+        return _figure(figures.nodes(columns.at_s, columns.values, look.zone))
+    per_node = look.gpus_per_node.get(pool, 0)
+    return _figure(figures.fleet(columns.at_s, columns.values, look.zone, per_node, _expected(look, pool)))
+
+
+def _expected(look: Look, pool: str) -> list[figures.Expected]:
+    """The windows still to come of the newest forecast, from its median to its 90 % quantile; none for a past range."""
+    if look.now is None or look.span.stop_s <= look.now.tick.at_s:
+        return []
+    found = []
+    for point in look.store.latest_forecast(look.cluster, pool):
+        at = dict(zip(point.levels_permille, point.milli_gpus, strict=True))
+        end_s = point.issued_at_s + point.end_s
+        if 500 in at and 900 in at and end_s > look.now.tick.at_s:
+            found.append(figures.Expected(point.issued_at_s + point.start_s, end_s, 500, 900, at[500], at[900]))
+    return found
 
 
 @router.get("/figures/teams/{pool}/{team}/{name}", tags=["figures"])

@@ -43,6 +43,7 @@ def create_app(store: Store, *, title: str = "tidegate", hosts: tuple[str, ...] 
         redoc_url=None,
     )
     app.state.store = store
+    app.state.recorded = {}
     app.state.templates = _templates(title)
     app.add_middleware(GZipMiddleware, minimum_size=1024)
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=[*LOCAL_HOSTS, *hosts])

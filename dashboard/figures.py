@@ -7,6 +7,7 @@ page. Times are in the policy's zone. Colours of text and ground are left to the
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
@@ -87,8 +88,29 @@ def document(figure: go.Figure) -> str:
     return str(text)
 
 
-def fleet(at_s: Sequence[int], columns: Mapping[str, Sequence[int]], zone: str) -> go.Figure:
-    """A pool's demand against what it holds and has; milli-GPUs in ``columns``."""
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What a forecast says of a coming window: the most demand, between two of its quantiles, in milli-GPUs."""
+
+    start_s: int
+    end_s: int
+    low_permille: int
+    high_permille: int
+    low: int
+    high: int
+
+
+def fleet(
+    at_s: Sequence[int],
+    columns: Mapping[str, Sequence[int]],
+    zone: str,
+    gpus_per_node: int = 0,
+    expected: Sequence[Expected] = (),
+) -> go.Figure:
+    """A pool's demand against what it holds, has and aims at, and what is expected; milli-GPUs in ``columns``.
+
+    ``gpus_per_node`` 0: not known, the target is left out.
+    """
     figure, x = _figure(zone), times(at_s, zone)
     figure.add_scatter(
         x=x,
@@ -103,7 +125,30 @@ def fleet(at_s: Sequence[int], columns: Mapping[str, Sequence[int]], zone: str) 
     _line(figure, x, gpus(columns["held_milli_gpus"]), "held by work", HELD)
     _line(figure, x, gpus(columns["demand_milli_gpus"]), "demand (running + waiting)", DEMAND)
     _line(figure, x, gpus(columns["obtainable_milli_gpus"]), "most that can be had", CEILING, dash="dot", width=1)
+    if gpus_per_node:
+        target = [nodes * gpus_per_node for nodes in columns["target_nodes"]]
+        _line(figure, x, target, "target", TARGET, dash="dash", width=1.5)
+    for window in expected:
+        _box(figure, window, zone)
     return figure
+
+
+def _box(figure: go.Figure, window: Expected, zone: str) -> None:
+    """A coming window as a box: as long as the window, as high as the quantiles are apart."""
+    left, right = times([window.start_s, window.end_s], zone)
+    low, high = window.low / 1000, window.high / 1000
+    share = f"{window.low_permille / 10:g}–{window.high_permille / 10:g} %"
+    minutes = (window.end_s - window.start_s) // 60
+    figure.add_scatter(
+        x=[left, right, right, left, left],
+        y=[low, low, high, high, low],
+        name=f"expected peak of {minutes} min, {share}",
+        mode="lines",
+        fill="toself",
+        fillcolor="rgba(86,180,233,0.35)",
+        line={"color": SKY, "width": 1},
+        hoverinfo="skip",
+    )
 
 
 def nodes(at_s: Sequence[int], columns: Mapping[str, Sequence[int]], zone: str) -> go.Figure:
@@ -173,6 +218,8 @@ def waits(at_s: Sequence[int], pending: Sequence[int], longest_wait_s: Sequence[
             "side": "right",
             "rangemode": "tozero",
             "showgrid": False,
+            "tickmode": "auto",
+            "nticks": 4,
         },
         margin={"r": 56},
     )

@@ -9,17 +9,23 @@ from typing import Any
 from controller.core.canonical import canonical_bytes
 from controller.core.decide import decide
 from controller.core.errors import InputError
-from controller.core.explain import explain
+from controller.core.explain import pool_sentence, team_sentence
 from controller.resources import codec
 from controller.store import TickRecord
+from dashboard.view import sentence, worst_first
 
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """A decision's sentences, and whether the recorded inputs gave the recorded bytes again."""
+    """A decision in sentences, and whether the recorded inputs gave the recorded bytes again."""
 
-    lines: tuple[str, ...]
-    same: bool
+    pools: tuple[str, ...] = ()
+    teams: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    violations: tuple[tuple[str, str], ...] = ()
+    """Severity and sentence."""
+    ignored_nodes: tuple[str, ...] = ()
+    same: bool = False
     problem: str = ""
 
 
@@ -34,8 +40,15 @@ def explanation(record: TickRecord) -> Story:
             codec.read_advice(record.advice),
         )
     except InputError as error:
-        return Story((), False, f"written by another version of tidegate: {error.lines()[0]}")
-    return Story(tuple(explain(decision)), canonical_bytes(decision) == record.decision)
+        return Story(problem=f"Written by another version of tidegate: {error.lines()[0]}")
+    return Story(
+        tuple(f"{pool_sentence(pool)}." for pool in decision.pools),
+        tuple(f"{team_sentence(team)}." for team in worst_first(decision.teams)),
+        tuple(sentence(note) for note in decision.notes),
+        tuple((violation.severity, sentence(violation.reason)) for violation in decision.violations),
+        decision.ignored_nodes,
+        canonical_bytes(decision) == record.decision,
+    )
 
 
 def inputs(record: TickRecord | None) -> dict[str, int]:

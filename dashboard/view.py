@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
@@ -47,11 +48,12 @@ def duration(seconds: int) -> str:
 
 
 def sentence(why: Reason) -> str:
-    """A reason as a sentence with a capital letter."""
+    """A reason as a sentence. A name at its beginning stays as the cluster spells it."""
     from controller.core.explain import sentence as words
 
     text = words(why)
-    return text[:1].upper() + text[1:] + "."
+    named = text.startswith(tuple(name for name in (why.pool, why.team, why.subject) if name))
+    return (text if named else text[:1].upper() + text[1:]) + "."
 
 
 def why(row: ActionRow) -> str:
@@ -71,9 +73,24 @@ def measured(row: ViolationRow) -> str:
     return f"{fact_text(unit, row.measured)} ({fact_text(unit, row.allowed)} {limit})"
 
 
+def worst_first(teams: Sequence[TeamStanding]) -> list[TeamStanding]:
+    """Starved teams first, then those that wait longest."""
+    return sorted(teams, key=lambda team: (not team.starved, -team.longest_wait_s, -team.pending, team.team))
+
+
+def widest(teams: Sequence[TeamStanding]) -> dict[str, int]:
+    """How many milli-GPUs the full width of a pool's bars stands for: the most that any of the teams holds, wants or
+    may hold. With two hundred teams the whole pool would leave each bar a hair's breadth."""
+    found: dict[str, int] = {}
+    for team in teams:
+        most = max(team.held + team.pending, team.share, team.ceiling, team.floor)
+        found[team.pool] = max(found.get(team.pool, 0), most)
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A team's share as parts of a bar, in percent of the pool."""
+    """A team's share as parts of a bar, in percent of the bar's full width."""
 
     held: float
     pending: float
@@ -84,7 +101,7 @@ class Bar:
 
 
 def bar(team: TeamStanding, of_milli_gpus: int) -> Bar:
-    """Place a team's standing on a bar that is as wide as the pool."""
+    """Place a team's standing on a bar whose full width is ``of_milli_gpus``."""
     whole = max(of_milli_gpus, 1)
 
     def part(value: int) -> float:

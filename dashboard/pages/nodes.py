@@ -16,6 +16,8 @@ from controller.resources import codec
 from dashboard.context import Looking, render
 
 router = APIRouter(include_in_schema=False)
+COLOURS = 8
+"""Colours of the sheet's ``team-0`` … ``team-7``; the last stands for all other teams where there are more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +49,21 @@ def nodes(request: Request, look: Looking) -> Any:
     snapshot, policy = codec.read_snapshot(record.snapshot), codec.read_policy(record.policy_bytes)
     owners = measure(snapshot, policy, record.at_s).team_of
     rows = node_rows(snapshot, owners, record.at_s)
-    teams = sorted({seat.team for row in rows for seat in row.seats})
-    return render(request, "nodes.html", look, page="nodes", rows=rows, at_s=record.at_s, teams=teams)
+    coloured = largest(rows)
+    others = any(seat.team not in coloured for row in rows for seat in row.seats)
+    return render(
+        request, "nodes.html", look, page="nodes", rows=rows, at_s=record.at_s, coloured=coloured, others=others
+    )
+
+
+def largest(rows: list[NodeRow]) -> list[str]:
+    """The teams that have a colour of their own, by name: those that hold most. More colours are not told apart."""
+    held: dict[str, int] = {}
+    for row in rows:
+        for seat in row.seats:
+            held[seat.team] = held.get(seat.team, 0) + seat.milli_gpus
+    most = sorted(held, key=lambda team: (-held[team], team))
+    return sorted(most if len(most) <= COLOURS else most[: COLOURS - 1])
 
 
 def node_rows(snapshot: Snapshot, owners: dict[str, str], now_s: int) -> list[NodeRow]:

@@ -18,9 +18,9 @@ def teams(request: Request, look: Looking) -> Any:
     """All teams; filtered and sorted in the page, so that 200 stay readable."""
     if look.now is None:
         return render(request, "empty.html", look, page="teams")
-    whole = {pool.pool: pool.obtainable_milli_gpus for pool in look.now.pools}
-    rows = [(team, view.bar(team, whole.get(team.pool, 0))) for team in look.now.teams]
-    return render(request, "teams.html", look, page="teams", rows=rows)
+    wide = view.widest(look.now.teams)
+    rows = [(team, view.bar(team, wide[team.pool])) for team in look.now.teams]
+    return render(request, "teams.html", look, page="teams", rows=rows, wide=wide)
 
 
 @router.get("/teams/{pool}/{name}", response_class=HTMLResponse)

@@ -4,12 +4,13 @@
 const POLL_MS = 2000;
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-function themed(layout, height) {
-  const axis = { gridcolor: css("--grid"), linecolor: css("--grid"), zerolinecolor: css("--grid"), automargin: true };
+function themed(layout, height, entries) {
   const narrow = window.innerWidth < 600;
+  const axis = { gridcolor: css("--grid"), linecolor: css("--grid"), zerolinecolor: css("--grid"), automargin: true };
   const merged = {
     ...layout,
-    height: Number(height),
+    // A narrow legend is a column above the plot: it gets room of its own instead of the plot's.
+    height: Number(height) + (narrow ? 19 * entries : 0),
     autosize: true,
     paper_bgcolor: "rgba(0,0,0,0)",
     plot_bgcolor: "rgba(0,0,0,0)",
@@ -19,8 +20,20 @@ function themed(layout, height) {
   delete merged.template;
   for (const name of Object.keys(layout)) {
     if (/^[xy]axis/.test(name)) merged[name] = { ...axis, ...layout[name] };
+    if (narrow && name === "xaxis") merged[name] = { ...merged[name], nticks: 4, tickangle: 0 };
   }
   return merged;
+}
+
+const legendEntries = (traces) => traces.filter((trace) => trace.showlegend !== false).length;
+
+// The darkest two colours of the palette do not stand out from a dark ground; their lighter kin do.
+const isDark = () => css("--scheme") === "dark";
+const LIGHTER = { "#0072B2": "#4BA6E0", "#009E73": "#33BF96" };
+function tinted(traces) {
+  if (!isDark()) return traces;
+  const lighter = (line) => (line?.color in LIGHTER ? { ...line, color: LIGHTER[line.color] } : line);
+  return traces.map((trace) => ({ ...trace, line: lighter(trace.line) }));
 }
 
 async function draw(box) {
@@ -35,8 +48,9 @@ async function draw(box) {
       return;
     }
     const options = { displaylogo: false, responsive: true, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"] };
-    await Plotly.react(box, figure.data, themed(figure.layout, box.dataset.height), options);
+    await Plotly.react(box, tinted(figure.data), themed(figure.layout, box.dataset.height, legendEntries(figure.data)), options);
     box.dataset.drawn = "yes";
+    tabulate(box.id);
   } catch (error) {
     box.innerHTML = "";
     const text = document.createElement("p");
@@ -45,6 +59,45 @@ async function draw(box) {
     box.append(text);
   }
 }
+
+// A chart's numbers as a table, for those who do not see it: the latest moments, one column a line.
+const ROWS = 48;
+function tabulate(id) {
+  const details = document.querySelector(`[data-numbers="${id}"]`);
+  const chart = document.getElementById(id);
+  if (!details?.open || !chart?.data) return;
+  const named = chart.data.filter((trace) => trace.name && trace.showlegend !== false && trace.fill !== "toself");
+  const moments = [...new Set(named.flatMap((trace) => [...trace.x]))].sort().slice(-ROWS).reverse();
+  const values = named.map((trace) => new Map([...trace.x].map((at, i) => [at, trace.y[i]])));
+  const table = document.createElement("table");
+  table.className = "dense";
+  table.createCaption().textContent = `The latest ${moments.length} moments, newest first`;
+  const head = table.createTHead().insertRow();
+  for (const text of ["time", ...named.map((trace) => trace.name)]) {
+    const cell = document.createElement("th");
+    cell.scope = "col";
+    cell.textContent = text;
+    head.append(cell);
+  }
+  const body = table.createTBody();
+  for (const at of moments) {
+    const row = body.insertRow();
+    const cell = document.createElement("th");
+    cell.scope = "row";
+    cell.textContent = String(at).slice(0, 16);
+    row.append(cell);
+    for (const known of values) {
+      const value = known.get(at);
+      row.insertCell().textContent = value === undefined || value === null ? "–" : Number(value.toFixed(1)).toLocaleString("en");
+    }
+  }
+  const box = details.querySelector("div");
+  box.className = "scroll";
+  box.replaceChildren(table);
+}
+document.addEventListener("toggle", (event) => {
+  if (event.target.matches?.("[data-numbers]")) tabulate(event.target.dataset.numbers);
+}, true);
 
 const drawAll = () => Promise.all([...document.querySelectorAll("[data-figure]")].map(draw));
 
@@ -135,4 +188,6 @@ document.getElementById("theme")?.addEventListener("click", () => {
   drawAll();
 });
 
-drawAll().then(poll);
+drawAll().then(() => {
+  if (document.body.dataset.poll !== undefined) poll();
+});

@@ -30,8 +30,8 @@ def policy_for(teams: int) -> Policy:
     return Policy("seeded", Mode.ENFORCE, "Europe/Berlin", (pool,), members)
 
 
-def snapshot_at(tick: int, teams: int) -> Snapshot:
-    """Team 0 fills the pool; team 1 waits for a node's GPUs, which are due to it."""
+def snapshot_at(tick: int, teams: int, waiting: int = 1) -> Snapshot:
+    """Team 0 fills the pool; so many of the next teams wait for a node's GPUs, which are due to them."""
     now = BEGIN_S + tick * STEP_S
     nodes = tuple(
         Node(f"node-{i:03}", "h100", 8, 8 * MILLI, BEGIN_S - 7200, BEGIN_S - 7000, BEGIN_S - 6900)
@@ -51,7 +51,9 @@ def snapshot_at(tick: int, teams: int) -> Snapshot:
         )
         for i in range(len(nodes))
     ]
-    works.append(Workload("patient", "team-001", "h100", 1, 8 * MILLI, WorkloadState.PENDING, BEGIN_S - 1200))
+    for i in range(waiting):
+        name, since = "patient" if i == 0 else f"patient-{i}", BEGIN_S - 1200 - 60 * i
+        works.append(Workload(name, f"team-{i + 1:03}", "h100", 1, 8 * MILLI, WorkloadState.PENDING, since))
     return Snapshot(CLUSTER, now, (PoolObservation("h100", 8, 600, target_nodes=len(nodes)),), nodes, tuple(works))
 
 
@@ -65,9 +67,9 @@ def forecasts_at(tick: int, teams: int) -> Forecasts:
     )
 
 
-def append(store_path: Path, tick: int, teams: int) -> str:
+def append(store_path: Path, tick: int, teams: int, waiting: int = 1) -> str:
     """Record one tick; returns its id."""
-    policy, snapshot, forecasts = policy_for(teams), snapshot_at(tick, teams), forecasts_at(tick, teams)
+    policy, snapshot, forecasts = policy_for(teams), snapshot_at(tick, teams, waiting), forecasts_at(tick, teams)
     decision = decide(snapshot, forecasts, policy, snapshot.taken_at_s)
     record = TickRecord.of(
         snapshot=snapshot,

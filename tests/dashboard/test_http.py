@@ -56,6 +56,54 @@ def test_the_downloaded_record_is_what_explain_reads(client: TestClient, tmp_pat
     assert "bit for bit" in result.output
 
 
+def test_many_starved_teams_are_three_names_and_a_number(tmp_path: Path) -> None:
+    """Team n waits a minute longer than team n - 1: the last ones are named, the others counted."""
+    path = tmp_path / "starved.sqlite"
+    append(path, 0, teams=40, waiting=20)
+    with open_store(str(path)) as store, TestClient(create_app(store)) as client:
+        page = client.get("/", headers={"accept": "text/html"}).text
+    headline = page.split('id="answer"')[1].split("</section>")[0]
+    assert "20 teams are starved" in headline
+    assert [name for name in (f"team-{i:03}" for i in range(40)) if name in headline] == [
+        "team-018",
+        "team-019",
+        "team-020",
+    ]
+    assert "17 more" in headline
+    shown = page.split('id="team-table"')[1].split("</section>")[0]
+    assert "The 30 of 40 teams that wait longest" in shown
+    assert shown.index("team-020</a>") < shown.index("team-001</a>") < shown.index("team-000</a>")
+
+
+def test_names_are_spelt_as_the_cluster_spells_them(client: TestClient) -> None:
+    """A name at the beginning of a sentence gets no capital: it could not be searched for."""
+    tick = client.get("/api/v1/ticks/latest").json()["id"]
+    for path in ("/", f"/decisions/{tick}", "/decisions?range=all", "/violations?range=all"):
+        page = client.get(path, headers={"accept": "text/html"}).text
+        assert "team-001" in page
+        assert not [name for name in ("Team-0", "H100", "Greedy", "Patient") if name in page]
+
+
+def test_the_fleet_chart_has_the_target_in_gpus_and_what_is_expected(client: TestClient) -> None:
+    """4 nodes of 8 GPUs are the target; of tick 11 the forecast's median is 23 GPUs, its 90 % quantile 25."""
+    figure = client.get("/api/v1/figures/pools/h100/fleet").json()
+    traces = {trace["name"]: trace for trace in figure["data"]}
+    assert set(traces["target"]["y"]) == {32}
+    peak = traces["expected peak of 15 min, 50–90 %"]
+    assert sorted(set(peak["y"])) == [23, 25]
+    past = client.get("/api/v1/figures/pools/h100/fleet?to=2026-01-05T08:10:00Z").json()
+    assert not [trace for trace in past["data"] if trace["name"].startswith("expected")]
+
+
+def test_a_range_of_ones_own_survives_a_choice(client: TestClient) -> None:
+    page = client.get(
+        "/decisions?from=2026-01-05T08:00:00Z&to=2026-01-05T08:30:00Z", headers={"accept": "text/html"}
+    ).text
+    assert '<input type="hidden" name="from" value="2026-01-05T08:00:00Z">' in page
+    assert '<input type="hidden" name="to" value="2026-01-05T08:30:00Z">' in page
+    assert 'name="range"' not in page
+
+
 def test_series_are_columns_of_one_length(client: TestClient) -> None:
     series = client.get("/api/v1/teams/h100/team-000/series?range=all").json()
     assert len(series["at_s"]) == 12

@@ -99,6 +99,95 @@ def test_a_new_tick_appears_by_itself(served, chromium: Browser) -> None:
     page.context.close()
 
 
+def test_a_zoom_survives_a_new_tick(served, chromium: Browser) -> None:
+    page, faults = visit(chromium, served.url + "/")
+    chart = "document.getElementById('fleet-1')"
+    page.evaluate(f"Plotly.relayout({chart}, {{'yaxis.range': [7, 19]}})")
+    before = page.evaluate(f"{chart}.data[0].x.length")
+    append(served.store.path, tick=61, teams=3)
+    page.wait_for_function(f"before => {chart}.data[0].x.length !== before", arg=before, timeout=15_000)
+    assert page.evaluate(f"{chart}.layout.yaxis.range") == [7, 19]
+    assert faults == []
+    page.context.close()
+
+
+def test_a_hidden_page_asks_for_nothing(served, chromium: Browser) -> None:
+    context = chromium.new_context()
+    page, asked = context.new_page(), []
+    page.add_init_script("Object.defineProperty(document, 'hidden', {get: () => window.isHidden !== false})")
+    page.on("request", lambda request: asked.append(request.url) if "ticks/latest" in request.url else None)
+    page.goto(served.url + "/teams")
+    page.wait_for_timeout(5000)
+    assert asked == []
+    page.evaluate("window.isHidden = false")
+    page.wait_for_timeout(5000)
+    assert asked != []
+    context.close()
+
+
+def test_a_page_that_is_not_there_is_quiet(served, chromium: Browser) -> None:
+    page, faults = visit(chromium, served.url + "/nothing-here")
+    page.wait_for_timeout(3000)
+    assert page.locator("h1").text_content() == "Not found"
+    assert [fault for fault in faults if fault.startswith("404")] == [f"404: {served.url}/nothing-here"]
+    page.context.close()
+
+
+def test_a_chart_can_be_read_as_a_table(served, chromium: Browser) -> None:
+    page, _ = visit(chromium, served.url + "/teams/h100/team-000?range=all")
+    page.locator("[data-numbers=share] summary").click()
+    table = page.locator("[data-numbers=share] table")
+    table.wait_for()
+    assert table.locator("thead th").all_text_contents() == [
+        "time",
+        "ceiling",
+        "floor",
+        "share (may hold)",
+        "demand",
+        "held",
+    ]
+    assert table.locator("tbody tr").first.locator("td").last.text_content() == "32"
+    page.context.close()
+
+
+CONTRAST = """() => {
+  const parse = (text) => text.match(/[\\d.]+/g).map(Number);
+  const light = ([r, g, b]) => {
+    const f = (v) => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
+    return 0.2126 * f(r) + 0.7152 * f(g) + 0.0722 * f(b);
+  };
+  const ground = (e) => {
+    for (; e; e = e.parentElement) {
+      const c = parse(getComputedStyle(e).backgroundColor);
+      if (c.length < 4 || c[3] === 1) return c;
+    }
+    return [255, 255, 255];
+  };
+  const faint = [];
+  const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  for (let node; (node = walk.nextNode()); ) {
+    const e = node.parentElement;
+    if (!node.textContent.trim() || e.closest("svg, .sr, script, option") || !e.offsetParent) continue;
+    const style = getComputedStyle(e);
+    const [a, b] = [light(parse(style.color)), light(ground(e))].sort((x, y) => y - x);
+    const size = parseFloat(style.fontSize);
+    const least = size >= 24 || (size >= 18.66 && Number(style.fontWeight) >= 700) ? 3 : 4.5;
+    const ratio = (a + 0.05) / (b + 0.05);
+    if (ratio < least) faint.push(`${node.textContent.trim().slice(0, 30)} ${ratio.toFixed(2)}`);
+  }
+  return faint;
+}"""
+"""Texts whose contrast to their ground is below WCAG 2.2, 1.4.3 (AA): 4.5, or 3 where large."""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("path", PAGES)
+def test_text_stands_out_from_its_ground(served, chromium: Browser, path: str, scheme: str) -> None:
+    page, _ = visit(chromium, served.url + path, scheme=scheme)
+    assert page.evaluate(CONTRAST) == []
+    page.context.close()
+
+
 def test_the_theme_button_switches_and_is_kept(served, chromium: Browser) -> None:
     page, _ = visit(chromium, served.url + "/")
     ground = "getComputedStyle(document.documentElement).backgroundColor"
