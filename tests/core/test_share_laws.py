@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from controller.core.demand import Demand, measure
-from controller.core.forecast import Forecasts
+from controller.core.forecast import Forecasts, SeriesForecast, WindowForecast
 from controller.core.lending import Division, divide
-from controller.core.policy import Bounds, Policy
+from controller.core.policy import Bounds, Lending, Policy
 from controller.core.quantities import Amount
 from controller.core.schedule import limits_in_force
 from controller.core.snapshot import PastEviction, Snapshot, Workload, WorkloadState
@@ -134,8 +134,27 @@ def test_nobody_gains_entitlement_from_a_shortage(case: tuple[Policy, Snapshot, 
         assert after.entitlement <= before.entitlement
 
 
-@LAWS
-@given(pools_in_gpus(), st.integers(1, 8))
+@st.composite
+def reserved_pools(draw: st.DrawFn) -> tuple[Policy, Snapshot, Forecasts, int]:
+    """A pool of which owners that want little now are forecast to want more, and borrowers wait for it."""
+    policy, seen, _, can_have = draw(pools_in_gpus())
+    policy = replace(policy, lending=Lending(notice_s=600))
+    most = policy.pools[0].limits.max_gpus
+    works = tuple(
+        pending(policy, team.name, draw(st.integers(1, most)), preemptible=draw(st.booleans()))
+        for team in policy.teams
+        if draw(st.booleans())
+    )
+    series = []
+    for team in policy.teams:
+        low, more = draw(st.integers(0, most // 2)) * 1000, draw(st.integers(0, most // 2)) * 1000
+        windows = (WindowForecast(0, 7200, (500, 900), (low, low + more)),)
+        series.append(SeriesForecast(policy.pools[0].name, team.name, NOW_S, windows))
+    return policy, Snapshot("c1", NOW_S, seen.pools, workloads=works), Forecasts(tuple(series)), can_have
+
+
+@settings(LAWS, max_examples=150)
+@given(pools_in_gpus() | reserved_pools(), st.integers(1, 8))
 def test_nobody_gets_more_of_what_it_wants_from_a_shortage(
     case: tuple[Policy, Snapshot, Forecasts, int], fewer: int
 ) -> None:
