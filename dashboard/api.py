@@ -21,6 +21,8 @@ from forecaster.models.day_ahead import HOURS, day_ahead
 
 router = APIRouter(prefix="/api/v1")
 POINTS = 600
+LARGEST = 2**63 - 1
+"""The largest number that a database keeps."""
 
 
 class Tick(BaseModel):
@@ -30,6 +32,7 @@ class Tick(BaseModel):
     at_s: int | None
     mode: str | None
     cluster: str
+    wall_at_s: int | None
 
 
 class Standing(BaseModel):
@@ -80,6 +83,7 @@ def latest(look: Looking) -> Tick:
         at_s=tick.at_s if tick else None,
         mode=tick.mode if tick else None,
         cluster=look.cluster,
+        wall_at_s=tick.wall_at_s if tick else None,
     )
 
 
@@ -102,7 +106,7 @@ def decisions(
     pool: Annotated[str | None, Query(max_length=100)] = None,
     kind: Annotated[str | None, Query(max_length=40)] = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 50,
-    before: Annotated[int | None, Query(ge=1)] = None,
+    before: Annotated[int | None, Query(ge=1, le=LARGEST)] = None,
 ) -> list[Action]:
     """Actions in the range, newest first; hand the last ``seq`` in as ``before`` for the next page."""
     rows = look.store.decisions(

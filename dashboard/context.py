@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from fastapi import Depends, HTTPException, Query, Request
 from fastapi.templating import Jinja2Templates
 
-from controller.store import Now, Store
+from controller.store import Now, Store, problems_key
 from dashboard import view
 
 RANGE = "1d"
@@ -42,6 +42,11 @@ class Look:
     gpus_per_node: dict[str, int]
     span: Span
     now: Now | None
+
+    @property
+    def problems(self) -> list[str]:
+        """What the loop says is wrong with it now: a policy that was refused, a world out of reach."""
+        return [str(problem) for problem in self.store.kv_get(problems_key(self.cluster), [])]
 
     def link(self, path: str, **query: str) -> str:
         """An address inside the dashboard that keeps cluster and range."""

@@ -26,6 +26,8 @@ EPOCH_MONDAY_S = 4 * 86_400
 """1970-01-05, a Monday: the origin of traces that do not say when they began."""
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 COLUMNS = ("t_s", "team", "wanted_mean")
+MOST = 1e9
+"""Thirty years of seconds, a thousand million GPUs: beyond it a number is a mistake, and arithmetic on it a trap."""
 
 
 def read_meta(folder: Path) -> dict[str, Any]:
@@ -62,10 +64,23 @@ def panel_from_parquet(path: Path) -> Panel:
         raise InputError.one("(file)", "", why, source=str(file)) from error
     meta = read_meta(folder)
     panel = panel_from_frame(frame, origin_of(meta), str(file))
-    gaps = meta.get("gaps_s") or []
-    for prefix, windows in gaps.items() if isinstance(gaps, dict) else [("", gaps)]:
-        panel = panel.masked([(int(a), int(b)) for a, b in windows], prefix)
+    for prefix, windows in _gaps(meta, str(folder / "trace.json")):
+        panel = panel.masked(windows, prefix)
     return panel
+
+
+def _gaps(meta: dict[str, Any], source: str) -> list[tuple[str, list[tuple[int, int]]]]:
+    """The gaps of a trace by team prefix, each with its windows in seconds."""
+    gaps = meta.get("gaps_s") or []
+    try:
+        by_prefix = gaps.items() if isinstance(gaps, dict) else [("", gaps)]
+        found = [(str(prefix), [(int(a), int(b)) for a, b in windows]) for prefix, windows in by_prefix]
+    except (TypeError, ValueError, OverflowError):
+        found = None
+    if found is None or any(a >= b for _, windows in found for a, b in windows):
+        allowed = "a list of [from, to] in seconds with from before to, or an object: team prefix → such a list"
+        raise InputError.one("gaps_s", str(gaps)[:60], allowed, source=source)
+    return found
 
 
 def panel_from_csv(path: Path, origin_s: int = EPOCH_MONDAY_S) -> Panel:
@@ -80,6 +95,7 @@ def panel_from_csv(path: Path, origin_s: int = EPOCH_MONDAY_S) -> Panel:
 def panel_from_frame(frame: pd.DataFrame, origin_s: int, source: str, step_s: int = STEP_S) -> Panel:
     """Pivot long rows (t_s, team, wanted_mean) into a panel; refuses what cannot be demand."""
     check_columns(frame, COLUMNS, source)
+    check_values(frame, ("t_s",), ("wanted_mean",), source)
     bad = np.flatnonzero((frame["wanted_mean"] < 0).to_numpy(dtype=bool, na_value=False))
     if len(bad):
         value = frame["wanted_mean"].iloc[int(bad[0])]
@@ -106,6 +122,24 @@ def check_columns(frame: pd.DataFrame, needed: Iterable[str], source: str) -> No
     if missing:
         has = ", ".join(map(str, frame.columns))
         raise InputError.one(f"column {missing[0]}", "missing", f"required; the file has {has}", source=source)
+
+
+def check_values(frame: pd.DataFrame, known: Iterable[str], perhaps: Iterable[str], source: str) -> None:
+    """Refuse columns that are no finite numbers (those in ``perhaps`` may be unknown), and rows without a team."""
+    if frame.empty:  # its columns have no type yet
+        return
+    for column in (*known, *perhaps):
+        if not pd.api.types.is_numeric_dtype(frame[column]):
+            raise InputError.one(f"column {column}", frame[column].dtype, "numbers", source=source)
+        values = frame[column].to_numpy(dtype=np.float64, na_value=np.nan)
+        unknown = np.isnan(values) if column in tuple(known) else np.zeros(len(values), dtype=bool)
+        bad = np.flatnonzero(np.isinf(values) | unknown | (np.abs(values) > MOST))
+        if len(bad):
+            allowed = f"a number between -{MOST:g} and {MOST:g}"
+            raise InputError.one(f"{column}, row {bad[0]}", values[bad[0]], allowed, source=source)
+    nobody = np.flatnonzero(frame["team"].isna().to_numpy())
+    if len(nobody):
+        raise InputError.one(f"team, row {nobody[0]}", "missing", "a team in every row", source=source)
 
 
 def panel_from_rows(rows: Iterable[tuple[int, str, float]], timezone: str, step_s: int = STEP_S) -> Panel | None:

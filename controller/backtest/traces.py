@@ -104,6 +104,12 @@ class Partition:
     gpus_per_node: int
 
 
+def _count(text: str) -> int:
+    if (value := int(text)) < 0:
+        raise ValueError("a number of nodes or GPUs is 0 or more")
+    return value
+
+
 def partitions(folder: Path, scope: str = "team") -> tuple[Partition, ...]:
     """Read ``nodes.csv``; rows of another scope are left out."""
     path = folder / "nodes.csv"
@@ -116,8 +122,10 @@ def partitions(folder: Path, scope: str = "team") -> tuple[Partition, ...]:
         if row.get("scope") != scope:
             continue
         try:
-            found.append(Partition(row.get("name") or row["gpu_type"], int(row["nodes"]), int(row["gpus_per_node"])))
-        except (KeyError, ValueError) as error:
+            found.append(
+                Partition(row.get("name") or row["gpu_type"], _count(row["nodes"]), _count(row["gpus_per_node"]))
+            )
+        except (KeyError, TypeError, ValueError) as error:
             raise InputError.one(
                 f"row {i + 1}", str(row), "columns scope, name, nodes, gpus_per_node", source=str(path)
             ) from error

@@ -45,6 +45,8 @@ def bench(
     if scale is not None and view != "demand" and load_trace(trace, teams=team or ()).has_jobs:
         raise InputError.one("--scale", scale, "a demand view (jobs cannot be scaled): add --view demand")
     loaded = load_trace(trace, teams=team or (), train=train, scale=scale)
+    if not wait_weight < float("inf"):
+        raise InputError.one("--wait-weight", wait_weight, "a number, 0 or more")
     terms = Terms(gpus_per_node, lead_s, wait_weight, loaded.panel.step_s)
     with progress(f"bench {loaded.name}") as tell:
         report = run(loaded, terms, view, tell)

@@ -56,9 +56,7 @@ def demo(
     _refuse_busy_port(host, port)
     if policy is not None:
         load_policy(policy)
-    if fresh:
-        _forget(store)
-    store.parent.mkdir(parents=True, exist_ok=True)
+    _claim(store, fresh=fresh)
     url = f"http://{'[' + host + ']' if ':' in host else host}:{port}"
     with _simulation(policy, speed, store):
         typer.echo(f"tidegate is at {url}   (Ctrl-C stops it; start again to go on where it stopped)")
@@ -78,9 +76,16 @@ def _refuse_busy_port(host: str, port: int) -> None:
             raise InputError.one("--port", port, f"a free port on {host} ({error.strerror})") from error
 
 
-def _forget(store: Path) -> None:
-    for suffix in ("", "-wal", "-shm"):
-        Path(f"{store}{suffix}").unlink(missing_ok=True)
+def _claim(store: Path, *, fresh: bool) -> None:
+    """Refuse a store that another demo writes to, or that is none, before anything is said, deleted or started."""
+    from controller.store import open_store
+    from controller.store.lock import exclusive
+
+    with exclusive(str(store), "demo"):
+        if fresh:
+            for suffix in ("", "-wal", "-shm"):
+                Path(f"{store}{suffix}").unlink(missing_ok=True)
+        open_store(str(store), durable=False).close()
 
 
 @contextlib.contextmanager
@@ -121,6 +126,7 @@ def _watch(child: subprocess.Popen[bytes], stopping: threading.Event) -> None:
     if stopping.is_set():
         return
     if code:
+        typer.echo(f"the simulation has ended with code {code}, so the demo ends too", err=True)
         signal.raise_signal(signal.SIGINT)
     else:
         typer.echo("the trace has ended; the dashboard stays until Ctrl-C (tidegate demo --fresh starts over)")

@@ -10,6 +10,8 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
+import structlog
+
 from controller.core.errors import InputError
 from controller.core.policy import Policy
 from controller.core.quantities import DAY_S, HOUR_S, MILLI
@@ -18,7 +20,7 @@ from controller.loop.advice import PastAdvice
 from controller.loop.feeds import RecordedForecasts
 from controller.loop.recording import StoreRecorder
 from controller.resources.source import PolicyFile
-from controller.store import Store, open_store
+from controller.store import Store, open_store, problems_key
 from controller.store.engine import parse_url
 from controller.store.errors import shown
 from controller.store.lock import exclusive
@@ -26,6 +28,7 @@ from controller.worlds.simulated import Boot, PoolSetup, Provider, SimulatedWorl
 from controller.worlds.simulated.trace import BUILTIN, TraceInput, builtin_folder, load_input
 
 Progress = Callable[[float, str], None]
+log = structlog.get_logger()
 MICRO_USD_PER_GPU_HOUR = 2_500_000
 """A round price for an H100 GPU-hour in the cloud, so that the demo shows money; real prices come with a provider."""
 
@@ -114,6 +117,7 @@ class _Simulation:
         self.options, self.given, self.store, self.world, self.end_s = options, given, store, world, end_s
         self.key = f"simulation/{world.cluster}"
         self.count = Count()
+        self.told: tuple[str, ...] = tuple(store.kv_get(problems_key(world.cluster), []))
         self._url = shown(parse_url(options.store))
         policy = policies.current()
         demand = DemandRecorder(policy.timezone)
@@ -163,6 +167,7 @@ class _Simulation:
 
         def on_tick(tick: Tick) -> None:
             self.count.add(tick)
+            self._tell(tick.problems)
             self._keep()
             span = max(1, self.end_s - self.given.begin_s)
             progress((tick.at_s - self.given.begin_s) / span, _text(tick.at_s))
@@ -172,6 +177,17 @@ class _Simulation:
 
         self.loop.run(step, on_tick)
         return self._summary(begun_at)
+
+    def _tell(self, problems: tuple[str, ...]) -> None:
+        """Say what is wrong when it begins and when it is over: on standard error, and to the dashboard."""
+        if problems == self.told:
+            return
+        for problem in problems:
+            log.warning("problem", problem=problem)
+        if not problems:
+            log.info("problems_over")
+        self.store.kv_set(problems_key(self.world.cluster), list(problems))
+        self.told = problems
 
     def _advance(self) -> bool:
         if self.world.now_s + self.options.tick_s > self.end_s:

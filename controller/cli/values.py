@@ -7,6 +7,7 @@ from datetime import datetime
 
 from controller.core.errors import InputError
 
+MOST_S = 10 * 366 * 86_400
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _DURATION = re.compile(r"(?:\d+[smhd])+|\d+")
 
@@ -20,6 +21,8 @@ def seconds(text: str, flag: str, *, least: int = 0) -> int:
         value = int(cleaned)
     else:
         value = sum(int(number) * _UNITS[unit] for number, unit in re.findall(r"(\d+)([smhd])", cleaned))
+    if value > MOST_S:
+        raise InputError.one(flag, text, "at most ten years")
     if value < least:
         raise InputError.one(flag, text, f"at least {least} s")
     return value

@@ -40,7 +40,7 @@ SENTENCES: dict[ReasonCode, str] = {
     ReasonCode.OVERHANG_TOLERATED: (
         "{team} holds {held_milli_gpus} GPUs, {overhang_milli_gpus} more than the {bound_milli_gpus} it may hold: tolerated until it drains or is recalled"
     ),
-    ReasonCode.SHORTAGE_SHARED: "{team} asks for {asked_milli_gpus} GPUs and may hold {share_milli_gpus}: there are no more to give",
+    ReasonCode.SHORTAGE_SHARED: "{team} asks for {asked_milli_gpus} GPUs and may hold {share_milli_gpus}: the others are held, due to another team, or kept for its next peak",
     ReasonCode.STARVED: "{team} has waited {waited_s} for GPUs it is entitled to; {allowed_s} is allowed",
     ReasonCode.LENDING_OFF: "{team} asks for {asked_milli_gpus} GPUs and may hold {share_milli_gpus}: lending is off in the policy",
     ReasonCode.UNOWNED_WORK: "{gangs} jobs in {pool} belong to no team of the policy; they hold {held_milli_gpus} GPUs",

@@ -22,7 +22,7 @@ from controller.store.records import (
     ViolationRow,
 )
 from controller.store.retention import Pruned, Retention
-from controller.store.store import Store, open_store
+from controller.store.store import Store, open_store, problems_key
 
 __all__ = [
     "ActionRow",
@@ -45,4 +45,5 @@ __all__ = [
     "TickRecord",
     "ViolationRow",
     "open_store",
+    "problems_key",
 ]

@@ -39,6 +39,11 @@ EVER_S = 2**62
 STATUSES = ("applied", "refused", "deferred")
 
 
+def problems_key(cluster: str) -> str:
+    """Where a loop keeps what is wrong with it now (a refused policy, say), a list of sentences, for people to see."""
+    return f"problems/{cluster}"
+
+
 def open_store(url: str, *, durable: bool = True) -> Store:
     """Open a store, making and migrating it where needed.
 

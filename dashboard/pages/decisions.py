@@ -24,7 +24,7 @@ def decisions(
     pool: Annotated[str, Query(max_length=100)] = "",
     kind: Annotated[str, Query(max_length=40)] = "",
     code: Annotated[str, Query(max_length=60)] = "",
-    before: Annotated[int, Query(ge=0)] = 0,
+    before: Annotated[int, Query(ge=0, le=2**63 - 1)] = 0,
 ) -> Any:
     """Actions, newest first, filtered and in pages."""
     if look.now is None:

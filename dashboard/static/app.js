@@ -118,6 +118,14 @@ async function refresh() {
   await drawAll();
 }
 
+// A page that is connected says little; what matters is how old the newest decision is, on the clock on the wall.
+function age(light, seconds) {
+  const minutes = Math.round(seconds / 60);
+  const old = minutes < 2 ? "live" : minutes < 120 ? `newest decision ${minutes} min ago` : `newest decision ${Math.round(minutes / 60)} h ago`;
+  if (light.textContent !== old) light.textContent = old;
+  light.classList.toggle("stale", minutes >= 15);
+}
+
 let seen = document.body.dataset.tick;
 async function poll() {
   const light = document.getElementById("live");
@@ -130,7 +138,7 @@ async function poll() {
         seen = tick.id;
         await refresh();
       }
-      if (light && light.textContent !== "live") light.textContent = "live";
+      if (light && tick.wall_at_s) age(light, Date.now() / 1000 - tick.wall_at_s);
     }
   } catch {
     if (light) light.textContent = "not connected";

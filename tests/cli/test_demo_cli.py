@@ -85,6 +85,9 @@ def test_it_shows_decisions_stops_at_ctrl_c_and_goes_on_where_it_stopped(tmp_pat
 
     again = Demo(tmp_path)
     try:
+        fresh = [sys.executable, "-m", "controller.cli", "demo", "--fresh", "--port", str(a_free_port())]
+        refused = subprocess.run(fresh, cwd=tmp_path, capture_output=True, text=True, timeout=WITHIN_S)
+        assert refused.returncode == 2, refused.stdout  # a demo that runs keeps its store
         first = again.get("/api/v1/ticks/latest")
         assert first["at_s"] >= stopped_at
         assert again.a_tick_after(stopped_at) > stopped_at

@@ -12,7 +12,7 @@ from dashboard_seed import append, fill
 from fastapi.testclient import TestClient
 from typer.testing import CliRunner
 
-from controller.store import open_store
+from controller.store import open_store, problems_key
 from dashboard.app import create_app
 
 
@@ -54,6 +54,18 @@ def test_the_downloaded_record_is_what_explain_reads(client: TestClient, tmp_pat
     result = CliRunner().invoke(app, ["explain", str(file)])
     assert result.exit_code == 0, result.output
     assert "bit for bit" in result.output
+
+
+def test_what_is_wrong_with_the_loop_stands_on_every_page_until_it_is_over(tmp_path: Path) -> None:
+    path = tmp_path / "store.sqlite"
+    fill(path, teams=1, ticks=2)
+    refused = "policy refused, the last good one stays: spec.mode: <b>fast</b>"
+    with open_store(str(path)) as store, TestClient(create_app(store)) as client:
+        store.kv_set(problems_key("seeded"), [refused])
+        for page in ("/", "/teams", "/decisions"):
+            assert "spec.mode: &lt;b&gt;fast&lt;/b&gt;" in client.get(page).text
+        store.kv_set(problems_key("seeded"), [])
+        assert "policy refused" not in client.get("/").text
 
 
 def test_many_starved_teams_are_three_names_and_a_number(tmp_path: Path) -> None:
@@ -122,6 +134,7 @@ def test_series_are_columns_of_one_length(client: TestClient) -> None:
         ("/api/v1/now?from=yesterday", 422, "ISO time"),
         ("/api/v1/now?range=2w", 422, "range"),
         ("/api/v1/decisions?limit=0", 422, "limit"),
+        ("/api/v1/decisions?before=9223372036854775808", 422, "before"),
         ("/decisions?kind=magic", 422, "set_share"),
         ("/nothing-here", 404, ""),
     ],

@@ -86,14 +86,14 @@ def test_the_overview_says_who_is_starved_and_links_to_why(served, chromium: Bro
 
 def test_a_new_tick_appears_by_itself(served, chromium: Browser) -> None:
     page, faults = visit(chromium, served.url + "/")
-    before = page.locator("#strip").text_content()
+    before = page.locator("#tick-time").text_content()
     path = served.store.path
     assert path is not None
     latest = served.store.latest_tick("seeded")
     assert latest is not None
     append(path, tick=60, teams=3)
     page.wait_for_function(
-        "before => document.querySelector('#strip').textContent !== before", arg=before, timeout=15_000
+        "before => document.querySelector('#tick-time').textContent !== before", arg=before, timeout=15_000
     )
     assert faults == []
     page.context.close()

@@ -34,6 +34,13 @@ def test_a_folder_with_gaps_by_prefix(tmp_path: Path) -> None:
     np.testing.assert_array_equal(panel.total(), [3, np.nan, 3])
 
 
+@pytest.mark.parametrize("gaps", ["x", [[600, 300]], [[300]], {"m": 5}, [["a", "b"]]])
+def test_gaps_that_are_none_are_refused(tmp_path: Path, gaps: object) -> None:
+    with pytest.raises(InputError) as refused:
+        panel_from_parquet(a_trace(tmp_path, {"t0": "2024-05-10T00:00:00Z", "gaps_s": gaps}))
+    assert [problem.path for problem in refused.value.problems] == ["gaps_s"]
+
+
 def test_an_unknown_start_falls_on_the_weekday_that_is_named(tmp_path: Path) -> None:
     panel = panel_from_parquet(a_trace(tmp_path, {"t0": "unknown date", "weekday_of_t0": "Wednesday (inferred)"}))
     assert datetime.fromtimestamp(panel.origin_s, UTC).strftime("%a %H:%M") == "Wed 00:00"
@@ -47,6 +54,10 @@ def test_an_unknown_start_falls_on_the_weekday_that_is_named(tmp_path: Path) -> 
         ("t_s,team,wanted_mean\n0,a,1\n0,a,1\n", "t_s, row 1"),
         ("t_s,team,wanted_mean\n0,a,1\n310,a,1\n", "t_s"),
         ("t_s,team,wanted_mean\n", "(file)"),
+        ("t_s,team,wanted_mean\n0,a,1\n300,a,inf\n", "wanted_mean, row 1"),
+        ("t_s,team,wanted_mean\n0,a,1\n300,a,2e9\n", "wanted_mean, row 1"),
+        ("t_s,team,wanted_mean\n0,a,1\n300,,1\n", "team, row 1"),
+        ("t_s,team,wanted_mean\n0,a,many\n", "column wanted_mean"),
     ],
 )
 def test_what_cannot_be_demand_is_refused(tmp_path: Path, text: str, named: str) -> None:

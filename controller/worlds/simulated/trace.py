@@ -109,9 +109,12 @@ def _read(path: Path, columns: tuple[str, ...]) -> pd.DataFrame | None:
 
 
 def _jobs(path: Path) -> pd.DataFrame | None:
+    from forecaster.history import check_values
+
     frame = _read(path, JOB_COLUMNS)
     if frame is None:
         return None
+    check_values(frame, ("submit_s", "gpus"), ("duration_s",), str(path))
     if "end_s" in frame:
         # A pod that was never scheduled has no duration: it is wanted until it was deleted.
         frame["duration_s"] = frame["duration_s"].fillna(frame["end_s"] - frame["submit_s"])
@@ -133,9 +136,12 @@ def _jobs(path: Path) -> pd.DataFrame | None:
 
 
 def _demand(path: Path) -> pd.DataFrame | None:
+    from forecaster.history import check_values
+
     frame = _read(path, DEMAND_COLUMNS)
     if frame is None:
         return None
+    check_values(frame, ("t_s",), ("wanted_mean", "wanted_max"), str(path))
     bad = (frame["wanted_max"] < 0) | (frame["wanted_mean"] < 0)
     if bad.any():
         row = int(bad.to_numpy().argmax())
