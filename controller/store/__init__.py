@@ -5,6 +5,7 @@ of tidegate never sees SQL.
 """
 
 from controller.store.errors import NewerSchemaError, StoreError
+from controller.store.learning_records import LearningDay, LearningEvent, LearningOutcome, LearningTick, ModelFile
 from controller.store.records import (
     ActionRow,
     Columns,
@@ -31,6 +32,11 @@ __all__ = [
     "DemandSeries",
     "ForecastPoint",
     "ForecastWindow",
+    "LearningDay",
+    "LearningEvent",
+    "LearningOutcome",
+    "LearningTick",
+    "ModelFile",
     "NewerSchemaError",
     "NoteRow",
     "Now",

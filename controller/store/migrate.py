@@ -14,7 +14,7 @@ from controller.store.engine import open_engine, parse_url, reading, writing
 from controller.store.errors import NewerSchemaError, StoreError, shown
 from controller.store.tables import metadata
 
-HEAD = "0002"
+HEAD = "0003"
 """The newest revision in ``migrations/versions``, written here so that an up-to-date store opens without Alembic."""
 SCRIPTS = Path(__file__).parent / "migrations"
 

@@ -18,9 +18,10 @@ class Retention:
     """Days that each kind of row is kept, counted back from the moment of pruning.
 
     ``payload_days``: a tick's snapshot, forecasts, advice and decision bytes, and its notes; after that a decision can
-    be read but no longer derived again. ``sample_days``: samples and forecasts at full resolution, demand on the
-    5-minute grid; the forecaster learns from 28 days. ``history_days``: hours, actions, outcomes and closed incidents;
-    13 months, so that a month can be compared with that of a year ago.
+    be read but no longer derived again; the same goes for what learning's advice was computed from. ``sample_days``:
+    samples and forecasts at full resolution, demand on the 5-minute grid; the forecaster learns from 28 days; what
+    learning wanted in each tick and what that cost. ``history_days``: hours, actions, outcomes, closed incidents,
+    learning's days and events; 13 months, so that a month can be compared with that of a year ago.
     """
 
     payload_days: int = 14
@@ -64,7 +65,27 @@ def prune(connection: Connection, now_s: int, keep: Retention) -> Pruned:
     lost["ticks"] = _delete(connection, t.ticks, t.ticks.c.seq.in_(ancient))
     used = select(t.ticks.c.policy_fingerprint)
     lost["policies"] = _delete(connection, t.policies, t.policies.c.fingerprint.not_in(used))
+    _prune_learning(connection, lost, payloads_before, samples_before, history_before)
     return Pruned(lost)
+
+
+def _prune_learning(
+    connection: Connection, lost: dict[str, int], inputs_before: int, ticks_before: int, history_before: int
+) -> None:
+    """Model files go once no tick cites them, but never the newest of a pool: a restart acts by it."""
+    k, m = t.learning_ticks.c, t.models.c
+    old = select(k.seq).where(k.at_s < inputs_before)
+    for table, where in (
+        (t.learning_inputs, t.learning_inputs.c.learning_tick_seq.in_(old)),
+        (t.learning_ticks, k.at_s < ticks_before),
+        (t.learning_outcomes, t.learning_outcomes.c.at_s < ticks_before),
+        (t.learning_days, t.learning_days.c.day_s < history_before),
+        (t.learning_events, t.learning_events.c.at_s < history_before),
+    ):
+        _add(lost, table, _delete(connection, table, where))
+    newest = select(m.cluster, m.pool, func.max(m.made_at_s)).group_by(m.cluster, m.pool)
+    unused = m.fingerprint.not_in(select(k.model)) & tuple_(m.cluster, m.pool, m.made_at_s).not_in(newest)
+    lost["models"] = _delete(connection, t.models, unused)
 
 
 def _add(lost: dict[str, int], table: Table, count: int) -> None:

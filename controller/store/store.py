@@ -12,11 +12,12 @@ from sqlalchemy import Engine, func, select, text
 
 from controller.core.actions import Decision, PoolStanding, TeamStanding
 from controller.core.forecast import TOTAL, Forecasts
-from controller.store import decisions, outlook, retention, samples, writing
+from controller.store import decisions, learning, outlook, retention, samples, writing
 from controller.store import tables as t
 from controller.store.engine import open_engine, parse_url, reading, upsert
 from controller.store.engine import writing as transaction
 from controller.store.errors import StoreError, shown
+from controller.store.learning_records import LearningDay, LearningEvent, LearningOutcome, LearningTick, ModelFile
 from controller.store.migrate import migrate, revision
 from controller.store.records import (
     ActionRow,
@@ -324,6 +325,80 @@ class Store:
             series = samples.series_id(connection, cluster, pool, team)
             points = outlook.issued(connection, series, window, start_s, stop_s, max_points)
             return outlook.scored(connection, series, points)
+
+    # learning
+
+    def append_learning(
+        self,
+        ticks: Iterable[LearningTick] = (),
+        outcomes: Iterable[LearningOutcome] = (),
+        days: Iterable[LearningDay] = (),
+        events: Iterable[LearningEvent] = (),
+    ) -> int:
+        """Write what learning left behind in one transaction; keys that are there already stay as they are.
+
+        Returns how many rows are new.
+        """
+        with transaction(self._engine) as connection:
+            return (
+                learning.append_ticks(connection, ticks)
+                + learning.append_outcomes(connection, outcomes)
+                + learning.append_days(connection, days)
+                + learning.append_events(connection, events)
+            )
+
+    def learning_tick(self, tick_id: str) -> tuple[LearningTick, ...]:
+        """What learning wanted in one tick, with ``inputs``: one row a pool, sorted by pool."""
+        with reading(self._engine) as connection:
+            return learning.tick(connection, tick_id)
+
+    def learning_ticks(
+        self, cluster: str, pool: str, start_s: int = 0, stop_s: int = EVER_S, limit: int = 500
+    ) -> list[LearningTick]:
+        """What learning wanted in a pool, newest first, without ``inputs`` (see ``learning_tick``)."""
+        with reading(self._engine) as connection:
+            return learning.ticks(connection, cluster, pool, start_s, stop_s, limit)
+
+    def learning_outcomes(
+        self, cluster: str, pool: str, start_s: int = 0, stop_s: int = EVER_S, limit: int = 500
+    ) -> list[LearningOutcome]:
+        """What the targets of a pool cost, by the tick that set them, newest first."""
+        with reading(self._engine) as connection:
+            return learning.outcomes(connection, cluster, pool, start_s, stop_s, limit)
+
+    def learning_days(self, cluster: str, pool: str, start_s: int = 0, stop_s: int = EVER_S) -> list[LearningDay]:
+        """The shadow fleets' days that begin in the range, by day and name."""
+        with reading(self._engine) as connection:
+            return learning.days(connection, cluster, pool, start_s, stop_s)
+
+    def learning_events(
+        self,
+        cluster: str,
+        pool: str,
+        start_s: int = 0,
+        stop_s: int = EVER_S,
+        *,
+        kind: str | None = None,
+        limit: int = 200,
+    ) -> list[LearningEvent]:
+        """Gate verdicts, promotions, demotions, kills, fits and recoveries of a pool, newest first."""
+        with reading(self._engine) as connection:
+            return learning.events(connection, cluster, pool, start_s, stop_s, kind, limit)
+
+    def add_model(self, model: ModelFile) -> bool:
+        """Keep a model file; False where that pool has it already."""
+        with transaction(self._engine) as connection:
+            return learning.append_model(connection, model)
+
+    def model(self, fingerprint: str) -> ModelFile | None:
+        """A model file with its body; None where unknown or pruned."""
+        with reading(self._engine) as connection:
+            return learning.model(connection, fingerprint)
+
+    def models(self, cluster: str, pool: str, limit: int = 100) -> list[ModelFile]:
+        """A pool's model files without their bodies, newest first."""
+        with reading(self._engine) as connection:
+            return learning.models(connection, cluster, pool, limit)
 
     # care
 

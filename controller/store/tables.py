@@ -250,3 +250,80 @@ violations = Table(
 """One row an incident: opened when first seen, closed by the first tick that no longer sees it."""
 
 kv = Table("kv", metadata, Column("key", Text, primary_key=True), *_texts("value"))
+
+
+def _named(*names: str) -> list[Column[str]]:
+    return [Column(name, Text, primary_key=True) for name in names]
+
+
+learning_ticks = Table(
+    "learning_ticks",
+    metadata,
+    _key(),
+    *_texts("tick_id", "cluster", "pool"),
+    *_big("at_s"),
+    *_texts("ceiling", "rung", "acting"),
+    *_big("demand_milli_gpus", "lead_s", "rule_nodes", "target_nodes"),
+    *_big("learner_nodes", "implied_permille", null=True),
+    *_texts("quantiles", "candidates", "move", "clipped", "model", "inputs_hash"),
+    UniqueConstraint("tick_id", "pool"),
+    Index(None, "cluster", "pool", "at_s", "seq"),
+    Index(None, "at_s"),
+    Index(None, "model"),
+    sqlite_autoincrement=True,
+)
+"""What learning wanted, by pool and tick. No reference to ``ticks``: a backtest or a notebook may keep these alone."""
+
+learning_inputs = Table(
+    "learning_inputs",
+    metadata,
+    Column(
+        "learning_tick_seq",
+        SERIAL,
+        ForeignKey("learning_ticks.seq", ondelete="CASCADE"),
+        primary_key=True,
+        autoincrement=False,
+    ),
+    Column("body", LargeBinary, nullable=False),
+)
+"""What the advice was computed from, compressed with zlib; kept apart because it is the first to go."""
+
+learning_outcomes = Table(
+    "learning_outcomes",
+    metadata,
+    *_named("tick_id", "pool"),
+    *_texts("cluster"),
+    *_big("at_s", "rule_cost_milli", "cost_milli", "regret_milli"),
+    Index(None, "cluster", "pool", "at_s"),
+)
+
+learning_days = Table(
+    "learning_days",
+    metadata,
+    *_named("cluster", "pool"),
+    Column("day_s", BigInteger, primary_key=True, autoincrement=False),
+    *_named("name"),
+    *_big("cost_milli", "saving_milli", "steps"),
+    sqlite_with_rowid=False,
+)
+
+learning_events = Table(
+    "learning_events",
+    metadata,
+    *_named("cluster", "pool"),
+    Column("at_s", BigInteger, primary_key=True, autoincrement=False),
+    *_named("kind", "code"),
+    *_texts("rung", "acting", "facts", "sentence"),
+    sqlite_with_rowid=False,
+)
+
+models = Table(
+    "models",
+    metadata,
+    *_named("fingerprint", "cluster", "pool"),
+    *_big("made_at_s"),
+    *_texts("kind", "code_fingerprint", "data_fingerprint"),
+    Column("body", LargeBinary, nullable=False),
+    Index(None, "cluster", "pool", "made_at_s"),
+)
+"""Fitted models, kept as long as a row of ``learning_ticks`` cites them; ``body`` as it was given, never compressed."""

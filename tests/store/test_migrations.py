@@ -39,7 +39,7 @@ def test_the_head_named_in_the_code_is_the_newest_script() -> None:
     config.set_main_option("script_location", str(SCRIPTS))
     scripts = ScriptDirectory.from_config(config)
     assert scripts.get_heads() == [HEAD]
-    assert [script.revision for script in scripts.walk_revisions()] == ["0002", "0001"]
+    assert [script.revision for script in scripts.walk_revisions()] == ["0003", "0002", "0001"]
 
 
 def test_from_nothing_to_the_newest_schema(url: str, engine: Engine) -> None:
@@ -183,6 +183,13 @@ def test_every_query_of_the_dashboard_goes_through_an_index(tmp_path) -> None:
         store.forecast_series("east", "h100", "dev", (900, 1800), *span)
         store.forecast_vs_actual("east", "h100", "dev", (900, 1800), *span)
         store.latest_forecast("east", "h100")
+        store.learning_tick(record.id)
+        store.learning_ticks("east", "h100", *span)
+        store.learning_outcomes("east", "h100", *span)
+        store.learning_days("east", "h100", *span)
+        store.learning_events("east", "h100", *span, kind="demotion")
+        store.models("east", "h100")
+        store.model("0123456789abcdef")
         event.remove(engine, "before_cursor_execute", listen)
         assert len(asked) > 20
         lines = plans(engine, asked)
