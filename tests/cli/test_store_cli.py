@@ -53,16 +53,16 @@ def path(tmp_path: Path) -> Path:
 def test_migrate_makes_a_store_and_says_from_where_to_where(tmp_path: Path) -> None:
     path = tmp_path / "new.sqlite"
     done = tidegate("migrate", str(path), "--json")
-    assert (done.returncode, json.loads(done.stdout)) == (0, {"before": None, "after": "0002"})
+    assert (done.returncode, json.loads(done.stdout)) == (0, {"before": None, "after": "0003"})
     done = tidegate("migrate", str(path))
-    assert (done.returncode, done.stdout) == (0, "up to date at schema 0002\n")
+    assert (done.returncode, done.stdout) == (0, "up to date at schema 0003\n")
 
 
 def test_info_tells_what_is_there(path: Path) -> None:
     done = tidegate("info", str(path), "--json")
     found = json.loads(done.stdout)
     assert (found["clusters"], found["first_at_s"], found["last_at_s"]) == (["east"], T0, T0 + 20 * DAY)
-    assert (found["rows"]["ticks"], found["backend"], found["revision"]) == (2, "sqlite", "0002")
+    assert (found["rows"]["ticks"], found["backend"], found["revision"]) == (2, "sqlite", "0003")
     assert found["size_bytes"] > 0
     assert "ticks: 2026-10-01 00:00 UTC to 2026-10-21 00:00 UTC" in tidegate("info", str(path)).stdout
 
