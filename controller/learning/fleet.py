@@ -59,40 +59,70 @@ class Account:
         return self.idle + self.terms.wait_weight * self.wait + self.terms.per_add * self.adds
 
 
+class Fleets:
+    """Fleets under way, one step after another: ``ready`` nodes serve, ``coming`` ones were asked for.
+
+    ``ready``: (fleets,). ``coming``: (whole steps of the lead + 1, fleets), what arrives in the next step, the one
+    after it, and so on.
+    """
+
+    def __init__(self, terms: Terms, ready: Array, coming: Array | None = None) -> None:
+        shape = (terms.whole_steps + 1, len(ready))
+        self.terms, self.ready = terms, ready.astype(np.float64)
+        self._ring = np.zeros(shape) if coming is None else coming.astype(np.float64)
+        if self._ring.shape != shape:
+            raise ValueError(f"nodes that are coming have the shape {shape}")
+        self._at = 0
+
+    @property
+    def coming(self) -> Array:
+        """What was asked for, by the step in which it arrives, the next one first."""
+        return np.roll(self._ring, -self._at, axis=0)
+
+    def step(self, targets: Array, demand: float | Array) -> tuple[Array, Array, Array, Array]:
+        """Go through one step with these targets (fleets,): provisioned, idle and waiting GPU-hours, nodes added.
+
+        ``demand``: of the step, for all fleets or for each (NaN: nothing is known and nothing counts).
+        """
+        terms, known = self.terms, ~np.isnan(demand)
+        late, due = terms.late, self._ring[self._at].copy()
+        self._ring[self._at] = 0.0
+        if not late:
+            self.ready, due = self.ready + due, np.zeros(len(due))
+        here = self.ready + due + self._ring.sum(axis=0)
+        up = np.maximum(targets - here, 0.0)
+        self.ready = self.ready - np.minimum(np.maximum(here - targets, 0.0), self.ready)
+        if terms.whole_steps:
+            self._ring[self._at - 1] += up  # the slot whose turn comes last
+            self._at = (self._at + 1) % len(self._ring)
+        else:
+            due = due + up
+        sums = self._supplied(due, np.where(known, demand, 0.0))
+        self.ready = self.ready + due
+        return sums[0] * known, sums[1] * known, sums[2] * known, up * known
+
+    def _supplied(self, due: Array, demand: Array) -> list[Array]:
+        """Provisioned, idle and waiting GPU-hours of a step in which ``due`` nodes arrive late."""
+        terms, sums = self.terms, [np.zeros(len(due)) for _ in range(3)]
+        for nodes, part in ((self.ready, terms.late), (self.ready + due, 1.0 - terms.late)):
+            if part:
+                hours, spare = part * terms.step_s / 3600, nodes * terms.gpus_per_node - demand
+                sums[0] += nodes * terms.gpus_per_node * hours
+                sums[1] += np.maximum(spare, 0.0) * hours
+                sums[2] += np.maximum(-spare, 0.0) * hours
+        return sums
+
+
 def replay(demand: Array, targets: Array, terms: Terms, first_nodes: int) -> Account:
     """Run fleets through a demand. ``demand``: (steps,), NaN in gaps; ``targets``: (steps, fleets) nodes.
 
     In a gap nothing is known and nothing counts, but fleets go on. ``first_nodes`` serve at the beginning.
     """
     steps, fleets = targets.shape
-    hours, late, k = terms.step_s / 3600, terms.late, terms.whole_steps
-    ready = np.full(fleets, float(first_nodes))
-    coming = np.zeros((k + 1, fleets))
-    pending = np.zeros(fleets)
+    running = Fleets(terms, np.full(fleets, float(first_nodes)))
     provisioned, idle, wait, adds = (np.zeros((steps, fleets)) for _ in range(4))
     for t in range(steps):
-        due = coming[t % (k + 1)].copy()
-        coming[t % (k + 1)] = 0.0
-        pending = pending - due
-        if not late:
-            ready, due = ready + due, np.zeros(fleets)
-        here = ready + due + pending
-        up = np.maximum(targets[t] - here, 0.0)
-        ready = ready - np.minimum(np.maximum(here - targets[t], 0.0), ready)
-        if k:
-            coming[(t + k) % (k + 1)] += up
-            pending = pending + up
-        else:
-            due = due + up
-        if not np.isnan(demand[t]):
-            before = ready * terms.gpus_per_node
-            after = (ready + due) * terms.gpus_per_node
-            for supply, part in ((before, late), (after, 1.0 - late)):
-                provisioned[t] += supply * part * hours
-                idle[t] += np.maximum(supply - demand[t], 0.0) * part * hours
-                wait[t] += np.maximum(demand[t] - supply, 0.0) * part * hours
-            adds[t] = up
-        ready = ready + due
+        provisioned[t], idle[t], wait[t], adds[t] = running.step(targets[t], demand[t])
     return Account(provisioned, idle, wait, adds, terms)
 
 
