@@ -1,12 +1,12 @@
 """All charts of the notebooks under one name: ``tg.chart.demand(history)``. Each returns a Plotly figure."""
 
 from dashboard.notebook.figures.demand import (
+    days,
     demand,
     idle_and_waiting,
-    peaks_map,
+    peaks,
     rhythm,
-    team_week_lines,
-    week_map,
+    week,
 )
 from dashboard.notebook.figures.forecasts import by_team, fan, scores, settings
 from dashboard.notebook.figures.waiting import by_weight, money, trade_off
@@ -16,18 +16,18 @@ __all__ = [
     "by_team",
     "by_weight",
     "costs",
+    "days",
     "demand",
     "fan",
     "fleet",
     "idle_and_waiting",
     "money",
-    "peaks_map",
+    "peaks",
     "rhythm",
     "scores",
     "settings",
     "team",
-    "team_week_lines",
     "trade_off",
     "waits",
-    "week_map",
+    "week",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -15,8 +16,10 @@ from dashboard.notebook.said import Note, percent
 from forecaster.metrics import LEVELS, coverage, mase, worst_day_coverage, wql
 from forecaster.models.base import last_known
 from forecaster.series import Array
-from forecaster.service import ALL, Rolling, rolling
 from forecaster.windows import Window, maxima
+
+if TYPE_CHECKING:  # scikit-learn takes seconds to import: whoever only looks at demand does not wait for it
+    from forecaster.service import Rolling
 
 LENGTH_S = 900
 CHECKED = 0.9
@@ -108,6 +111,8 @@ class Study:
 
 def forecast(history: History, leads: Sequence[str] = ("15m", "30m", "60m")) -> Study:
     """Forecast the maximum demand in the quarter of an hour after each lead, for every team, over the whole history."""
+    from forecaster.service import ALL, rolling
+
     history.long_enough("forecasts")
     windows = tuple(sorted({Window(seconds_of(lead, "LEADS"), LENGTH_S) for lead in leads}))
     made = rolling(history.panel, windows=windows, levels=LEVELS, experts=ALL)

@@ -8,20 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from controller.backtest.run import Report, bench
 from controller.core.errors import InputError
 from controller.learning.fleet import Account, Array, Terms, held, nodes_for, replay
 from dashboard.notebook.durations import minutes_text, seconds_of
 from dashboard.notebook.history import History
 from dashboard.notebook.policies import Draft
 from dashboard.notebook.said import Note
-from forecaster.service import CHEAP, rolling
 from forecaster.windows import Window
+
+if TYPE_CHECKING:
+    from controller.backtest.run import Report
 
 QUANTILES = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98)
 WINDOWS = ("5m", "15m", "30m", "60m")
@@ -143,6 +144,9 @@ def try_settings(
     quantiles: Sequence[float] = QUANTILES,
 ) -> Trial:
     """Replay every combination of quantile, window and hold against the demand of all teams together."""
+    from controller.backtest.run import bench
+    from forecaster.service import CHEAP, rolling
+
     history.long_enough("trying settings")
     terms = terms_of(history, lead, wait_weight, gpus_per_node)
     trace = history.trace()

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from controller.backtest.run import bench
 from controller.core.errors import InputError
 from dashboard.notebook.durations import minutes_text
 from dashboard.notebook.history import History
@@ -86,6 +85,8 @@ class Sweep:
 
 def sweep(history: History, *, lead: str = "15m", gpus_per_node: int = 8, weights: Sequence[float] = WEIGHTS) -> Sweep:
     """Run the benchmark once for each w: rule and forecast tuned for that w, and the optimum under it."""
+    from controller.backtest.run import bench
+
     history.long_enough("weighing idle against waiting")
     if not weights:
         raise InputError.one("WEIGHTS", "none", "at least one wait weight")

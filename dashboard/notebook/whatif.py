@@ -22,9 +22,7 @@ from controller.core.policy import Mode, Policy
 from controller.core.quantities import HOUR_S, MILLI, ceil_div
 from controller.learning.fleet import CHURN_GPU_H
 from controller.loop import DemandRecorder, FixedPolicy, Loop, Tick
-from controller.loop.advice import PastAdvice
 from controller.loop.demand import DemandColumn
-from controller.loop.feeds import RecordedForecasts
 from controller.store import DemandSeries
 from controller.worlds.base import Status
 from controller.worlds.simulated import Boot, PoolSetup, Provider, SimulatedWorld
@@ -34,7 +32,6 @@ from dashboard.notebook.history import History
 from dashboard.notebook.policies import Draft
 from dashboard.notebook.said import Note
 from forecaster.history import origin_of, read_meta
-from forecaster.service import CHEAP
 
 TICK_S = 300
 DEFAULT_WEIGHT = 9
@@ -120,6 +117,10 @@ def what_if(
 
 
 def _run(name: str, policy: Policy, given: TraceInput, lead_s: int) -> _Books:
+    from controller.loop.advice import PastAdvice
+    from controller.loop.feeds import RecordedForecasts
+    from forecaster.service import CHEAP
+
     world = SimulatedWorld(name, given.begin_s, _pools(policy, given, lead_s), given.jobs, given.services)
     demand = DemandRecorder(policy.timezone)
     demand.load(_columns(given))

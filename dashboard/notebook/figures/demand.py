@@ -7,8 +7,9 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from controller.core.quantities import HOUR_S
-from dashboard.figures import GREEN, GREY, ORANGE, RED
-from dashboard.notebook.explore import autocorrelation, peaks, runs, week
+from dashboard.figures import BLUE, GREEN, GREY, ORANGE, RED
+from dashboard.notebook import explore
+from dashboard.notebook.explore import autocorrelation, runs
 from dashboard.notebook.figures.style import PALETTE, REST, colours, line, titled
 from dashboard.notebook.history import ALL_TEAMS, History, local_times
 from dashboard.notebook.said import percent
@@ -17,6 +18,7 @@ SHOWN_TEAMS = 6
 MOST_POINTS = 1500
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 MOST_LAG_DAYS = 8
+SATURDAY = 5
 MOST_GAPS = 40
 
 
@@ -63,9 +65,9 @@ def _area(figure: go.Figure, x: pd.Index, y: pd.Series, name: str, colour: str) 
     )
 
 
-def week_map(history: History, team: str = ALL_TEAMS) -> go.Figure:
+def week(history: History, team: str = ALL_TEAMS) -> go.Figure:
     """Mean demand by weekday and hour."""
-    table = week(history, team)
+    table = explore.week(history, team)
     figure = titled(
         f"At which hours of the week do they want GPUs? ({team})",
         f"hour of the day ({history.zone})",
@@ -79,6 +81,7 @@ def week_map(history: History, team: str = ALL_TEAMS) -> go.Figure:
         y=list(DAYS),
         colorscale="Blues",
         zmin=0,
+        zmax=max(1.0, float(np.nanmax(table.to_numpy(), initial=0))),
         colorbar={"title": {"text": "GPUs"}},
         hovertemplate="%{y} %{x}:00: %{z:,.1f} GPUs<extra></extra>",
         xgap=1,
@@ -114,9 +117,9 @@ def rhythm(history: History) -> go.Figure:
     return figure
 
 
-def peaks_map(history: History) -> go.Figure:
+def peaks(history: History) -> go.Figure:
     """By pair of teams, the share of one's peak time in which the other peaks too."""
-    together = peaks(history).together
+    together = explore.peaks(history).together
     order = together.index[:24]
     shown = together.loc[order, order]
     figure = titled(
@@ -173,7 +176,7 @@ def _bars(figure: go.Figure, x: pd.DatetimeIndex, y: pd.Series, name: str, colou
     figure.add_bar(x=x, y=y, name=name, marker={"color": colour, "line": {"width": 0}}, hovertemplate="%{y:,.1f} GPUs")
 
 
-def team_week_lines(history: History, team: str = ALL_TEAMS) -> go.Figure:
+def days(history: History, team: str = ALL_TEAMS) -> go.Figure:
     """Each day of a team as one line over the hours: how alike days are."""
     figure = titled(
         f"Is one day like another? ({team})",
@@ -183,20 +186,28 @@ def team_week_lines(history: History, team: str = ALL_TEAMS) -> go.Figure:
     )
     times, values = history.times, history.team(team)
     dates = times.normalize()
+    named: set[str] = set()
     for date in dates.unique():
         day = dates == date
-        weekend = date.dayofweek >= 5
-        hour = times[day].hour + times[day].minute / 60
+        kind, colour = _kind(date, dates[-1])
         line(
             figure,
-            hour,
+            times[day].hour + times[day].minute / 60,
             values[day],
-            f"{date:%a %d %b}",
-            GREY if weekend else ORANGE,
-            width=1.1,
-            opacity=0.7,
-            showlegend=history.days < 8,
-            hovertemplate="%{y:,.0f}",
+            kind,
+            colour,
+            width=2.4 if date == dates[-1] else 1.1,
+            opacity=0.8,
+            legendgroup=kind,
+            showlegend=kind not in named,
+            hovertemplate=f"{date:%a %d %b}: %{{y:,.0f}} GPUs<extra></extra>",
         )
+        named.add(kind)
     figure.update_layout(xaxis={"range": [0, 24], "dtick": 3}, hovermode="closest")
     return figure
+
+
+def _kind(date: pd.Timestamp, latest: pd.Timestamp) -> tuple[str, str]:
+    if date == latest:
+        return "latest day", BLUE
+    return ("Saturdays and Sundays", GREY) if date.dayofweek >= SATURDAY else ("Mondays to Fridays", ORANGE)
