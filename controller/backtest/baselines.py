@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from controller.learning import candidates, optimum, rule
+from controller.learning import forecast_only, optimum, rule
 from controller.learning.fleet import Array, Terms, held, nodes_for, seen
 from forecaster.series import Panel
 
@@ -26,7 +26,7 @@ class Plans:
     targets: dict[str, Array]
     optimum: optimum.Optimum
     first_nodes: int
-    nights: tuple[candidates.Choice, ...]
+    nights: tuple[forecast_only.Choice, ...]
 
 
 def plan(total: Panel, terms: Terms, start: int, tell: Callable[[str], None] = lambda _: None) -> Plans:
@@ -35,7 +35,7 @@ def plan(total: Panel, terms: Terms, start: int, tell: Callable[[str], None] = l
     tell("tuning the rule")
     ruled, _ = rule.tuned_nightly(demand, terms, start, total.rows_a_day)
     tell("forecasting")
-    forecast = candidates.chosen_nightly(total, terms, start)
+    forecast = forecast_only.chosen_nightly(total, terms, start)
     now = nodes_for(seen(demand), terms.gpus_per_node)
     peak = np.full(total.rows, float(nodes_for(np.array([np.nanmax(demand[:start])]), terms.gpus_per_node)[0]))
     targets = {

@@ -1,53 +1,96 @@
-"""Forecast policies: chosen by their own past and by nothing that came later."""
+"""Candidates: bands and holds worked out by hand; step by step is the same as all at once."""
 
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
-from controller.learning.candidates import chosen_nightly
-from controller.learning.fleet import Terms, replay
-from forecaster.series import Panel
+from controller.learning import candidates as c
+from controller.learning.candidates import CANDIDATES, LEVELS_PERMILLE, NAMES, Candidate, Edge, Reach
+from controller.learning.fleet import Terms
 
-DAY = 288
-
-
-def a_total(values: np.ndarray) -> Panel:
-    return Panel(("",), 4 * 86_400, 300, "UTC", values[:, None])
+ROWS = 200
 
 
-def daily_rhythm(days: int, seed: int = 3) -> np.ndarray:
-    slots = np.arange(days * DAY) % DAY / DAY
+def a_forecast(seed: int = 1, rows: int = ROWS) -> np.ndarray:
+    """Milli-GPUs (rows, reaches, levels) that ascend over the levels."""
     rng = np.random.default_rng(seed)
-    return 40 + 60 * np.maximum(0, np.sin(2 * np.pi * slots)) ** 2 + rng.normal(0, 1, days * DAY)
+    return np.sort(rng.integers(0, 200_000, (rows, len(Reach), len(LEVELS_PERMILLE))), axis=-1)
 
 
-def test_where_demand_has_a_rhythm_a_forecast_acts_and_costs_less_than_the_rule() -> None:
-    total, terms, start = a_total(daily_rhythm(6)), Terms(8, 1800, 9.0), 4 * DAY
-    chosen = chosen_nightly(total, terms, start)
-    assert all(night.level is not None for night in chosen.nights)
-    from controller.learning.rule import tuned_nightly
-
-    ruled, _ = tuned_nightly(total.values[:, 0], terms, start, DAY)
-    both = (
-        replay(total.values[:, 0], np.stack([ruled, chosen.targets], axis=1), terms, int(ruled[0]))
-        .cost[start:]
-        .sum(axis=0)
-    )
-    assert both[1] < 0.9 * both[0]
+def test_names_are_few_and_tell_them_apart() -> None:
+    assert len(set(NAMES)) == len(NAMES) <= 30
+    assert NAMES[-1] == c.RULE
+    assert {"0.20 30m to 0.40 lead+1h", "0.30 1h hold 30m", "demand to 0.30 lead+2h"} <= {
+        name.replace(".", "0.") for name in NAMES
+    }
 
 
-def test_without_any_past_the_rule_stays() -> None:
-    chosen = chosen_nightly(a_total(daily_rhythm(1)), Terms(8, 1800, 9.0), DAY // 2)
-    assert [night.level for night in chosen.nights] == [None]
+def test_a_fleet_moves_only_when_its_band_leaves_it_behind() -> None:
+    low, high = np.array([[2], [2], [5], [1], [0]]), np.array([[6], [4], [7], [6], [3]])
+    assert c.positions(low, high, np.array([5])).ravel().tolist() == [5, 4, 5, 5, 3]
 
 
-def test_a_poisoned_future_changes_no_target_before_it() -> None:
-    terms, start, cut = Terms(8, 900, 9.0), 3 * DAY, 3 * DAY + 12
-    # The cut lies an hour into a night's choice: one that looks into its own day is found out.
-    honest = daily_rhythm(5)
-    poisoned = honest.copy()
-    poisoned[cut:] = np.random.default_rng(9).permutation(honest[cut:]) * 1e3
-    one, two = (chosen_nightly(a_total(values), terms, start) for values in (honest, poisoned))
-    # The decision at the first poisoned row sees the row before it, which is still honest.
-    assert np.array_equal(one.targets[: cut + 1], two.targets[: cut + 1])
-    assert one.nights[0] == two.nights[0]
+def test_nodes_are_whole_and_a_hair_over_is_one_more() -> None:
+    assert c.nodes_of(np.array([0, 1, 8000, 8001]), 8).tolist() == [0, 1, 1, 2]
+    assert c.whole_milli(np.array([8.0, 8.0 + 1e-12, 0.3004])).tolist() == [8000, 8000, 301]
+
+
+def test_edges_read_the_quantile_and_the_window_they_name() -> None:
+    forecast = np.zeros((1, len(Reach), len(LEVELS_PERMILLE)), dtype=np.int64)
+    for r in range(len(Reach)):
+        for k, level in enumerate(LEVELS_PERMILLE):
+            forecast[0, r, k] = 8000 * (1000 * r + level)
+    low, high = c.edges(forecast, np.array([24_000]), 8)
+    where = {reach: 1000 * r for r, reach in enumerate(Reach)}
+    for k, one in enumerate(CANDIDATES):
+        asked = 3 if one.low is None else where[one.low.reach] + one.low.permille
+        assert low[0, k] == asked
+        assert high[0, k] == max(asked, where[one.high.reach] + one.high.permille)
+
+
+def test_reaches_begin_with_the_lead_or_now() -> None:
+    assert [(w.lead_s, w.lead_s + w.length_s) for w in c.windows(600)] == [
+        (600, 1500),
+        (600, 2400),
+        (600, 4200),
+        (0, 4200),
+        (0, 7800),
+    ]
+
+
+def test_step_by_step_is_the_same_as_all_at_once() -> None:
+    forecast, demand = a_forecast(), np.random.default_rng(2).uniform(0, 150, ROWS)
+    whole = c.replayed(forecast, demand, Terms(8, 900, 9.0))
+    recent: list[np.ndarray] = []
+    seen = 0.0
+    for t in range(ROWS):
+        low, high = c.edges(forecast[t : t + 1], c.whole_milli(np.array([seen])), 8)
+        recent.append(c.moved(recent[-1] if recent else low[0], low[0], high[0]))
+        recent = recent[-c.RECENT :]
+        assert c.targets_now(recent).tolist() == whole[t].tolist()
+        seen = float(demand[t])
+
+
+@pytest.mark.parametrize("name", ["forecast", "demand"])
+def test_a_poisoned_future_changes_no_target_before_it(name: str) -> None:
+    terms, cut = Terms(8, 900, 9.0), 120
+    forecast, demand = a_forecast(), np.random.default_rng(2).uniform(0, 150, ROWS)
+    honest = c.replayed(forecast, demand, terms)
+    if name == "forecast":
+        forecast = np.concatenate([forecast[: cut + 1], forecast[cut + 1 :] * 50])
+    else:
+        demand = np.concatenate([demand[:cut], demand[cut:] * 50])
+    # A decision at row 120 has its own forecast, and the demand of the rows before it.
+    assert np.array_equal(c.replayed(forecast, demand, terms)[: cut + 1], honest[: cut + 1])
+
+
+def test_a_hold_keeps_the_most_of_its_time() -> None:
+    held = next(k for k, one in enumerate(CANDIDATES) if one.hold_s == 900)
+    walked = np.zeros((6, len(CANDIDATES)), dtype=np.int64)
+    walked[1, held] = 4
+    assert c.targets(walked)[:, held].tolist() == [0, 4, 4, 4, 4, 0]
+
+
+def test_an_edge_tells_itself() -> None:
+    assert Candidate(Edge(200, Reach.HALF), Edge(400, Reach.WITHIN_1H)).name == ".20 30m to .40 lead+1h"

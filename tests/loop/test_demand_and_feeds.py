@@ -12,7 +12,7 @@ from controller.core.advice import HeadroomSource
 from controller.core.forecast import TOTAL
 from controller.core.policy import Learning, LearningMode, Mode, Policy, Pool, PoolLimits, Team
 from controller.core.snapshot import PoolObservation, Snapshot, Workload, WorkloadState
-from controller.learning.candidates import Choice
+from controller.learning.forecast_only import Choice
 from controller.loop import DemandRecorder, FixedPolicy, ForecastError
 from controller.loop.advice import PastAdvice
 from controller.loop.feeds import RecordedForecasts
