@@ -7,26 +7,29 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from controller.learning import forecast_only, optimum, rule
+from controller.learning import forecast_only, optimum, rule, shadows
 from controller.learning.fleet import Array, Terms, held, nodes_for, seen
+from controller.learning.gate import Verdict
 from forecaster.series import Panel
 
 REACTIVE_IDLE_S = 600
 """Karpenter and Cluster Autoscaler give a node back after about ten idle minutes out of the box."""
-NAMES = ("static_peak", "default_reactive", "tuned_rule", "forecast", "optimum")
+NAMES = ("static_peak", "default_reactive", "tuned_rule", "forecast", "learner", "gated", "optimum")
 
 
 @dataclass(frozen=True, slots=True)
 class Plans:
     """Targets of each policy by step; until the judged part all are the rule's, so that all begin alike.
 
-    ``optimum`` names the nodes that serve in each judged step (not targets): it asked a lead before.
+    ``verdicts``: the gate's, each night. ``optimum`` names the nodes that serve in each judged step (not targets): it
+    asked a lead before.
     """
 
     targets: dict[str, Array]
     optimum: optimum.Optimum
     first_nodes: int
     nights: tuple[forecast_only.Choice, ...]
+    verdicts: tuple[Verdict, ...]
 
 
 def plan(total: Panel, terms: Terms, start: int, tell: Callable[[str], None] = lambda _: None) -> Plans:
@@ -36,6 +39,9 @@ def plan(total: Panel, terms: Terms, start: int, tell: Callable[[str], None] = l
     ruled, _ = rule.tuned_nightly(demand, terms, start, total.rows_a_day)
     tell("forecasting")
     forecast = forecast_only.chosen_nightly(total, terms, start)
+    tell("replaying the candidates")
+    past = shadows.past_of(total, terms, start)
+    gated, verdicts = shadows.gated(past, total, start)
     now = nodes_for(seen(demand), terms.gpus_per_node)
     peak = np.full(total.rows, float(nodes_for(np.array([np.nanmax(demand[:start])]), terms.gpus_per_node)[0]))
     targets = {
@@ -43,11 +49,13 @@ def plan(total: Panel, terms: Terms, start: int, tell: Callable[[str], None] = l
         "default_reactive": _from(start, ruled, held(now, REACTIVE_IDLE_S // terms.step_s)),
         "tuned_rule": ruled,
         "forecast": _from(start, ruled, forecast.targets),
+        "learner": _from(start, ruled, past.agreed.astype(np.float64)),
+        "gated": _from(start, ruled, gated.astype(np.float64)),
     }
     tell("solving for the optimum")
     first = int(ruled[start - 1])
     best = optimum.solve(demand[start:], terms, first)
-    return Plans(targets, best, first, forecast.nights)
+    return Plans(targets, best, first, forecast.nights, verdicts)
 
 
 def _from(start: int, before: Array, after: Array) -> Array:

@@ -84,7 +84,8 @@ def folder(tmp_path: Path) -> Path:
 def test_jobs_are_the_view_where_there_are_jobs_and_every_policy_has_its_row(folder: Path) -> None:
     report = bench(load_trace(str(folder)), TERMS).plain()
     assert report["view"] == "jobs"
-    assert list(report["policies"]) == ["static_peak", "default_reactive", "tuned_rule", "forecast", "optimum"]
+    named = ["static_peak", "default_reactive", "tuned_rule", "forecast", "learner", "gated", "optimum"]
+    assert list(report["policies"]) == named
     assert report["policies"]["tuned_rule"]["gap_closed"] == 0
     assert report["policies"]["optimum"]["gap_closed"] == 1
     assert report["policies"]["static_peak"]["queue_p99_s"] is not None

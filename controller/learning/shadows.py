@@ -1,0 +1,116 @@
+"""Shadow fleets: what every candidate, the rule and the hedge would have asked for and paid, exactly, on one past.
+
+Nothing here acts. From these accounts come the hedge's weights, the gate's days and the baseline "learner" of the
+benchmark; all at once, vectorised over fleets. ``controller.learning.learner`` takes the same steps one at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from controller.learning import candidates, hedge, rule
+from controller.learning.candidates import NAMES, Nodes
+from controller.learning.fleet import Account, Array, Terms, replay
+from controller.learning.gate import RULE, Day, Shadow, Verdict, judge
+from forecaster.series import Panel
+from forecaster.service import ALL, rolling
+
+LEARNER = "hedge"
+REFIT_DAYS = 3
+"""The boosted expert of a replay is refitted every so many nights: a third of the time, and nothing lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shadows:
+    """One past. ``asked``: targets (steps, ``NAMES``); ``weights`` in force (steps, ``NAMES``); ``agreed``: (steps,).
+
+    ``account``: costs by step of the fleets ``NAMES`` and, as the last one, the hedge.
+    """
+
+    terms: Terms
+    demand: Array
+    asked: Nodes
+    weights: Nodes
+    agreed: Nodes
+    account: Account
+
+    @property
+    def ruled(self) -> Nodes:
+        """The tuned rule's targets."""
+        return self.asked[:, -1]
+
+
+def forecast(total: Panel, lead_s: int) -> NDArray[np.int64]:
+    """Forecasts of a total (a panel of one column) as they were made, in milli-GPUs: (rows, reaches, levels)."""
+    levels = [level / 1000 for level in candidates.LEVELS_PERMILLE]
+    made = rolling(total, windows=candidates.windows(lead_s), levels=levels, experts=ALL, refit_boosted=REFIT_DAYS)
+    return candidates.whole_milli(made.values[:, 0])
+
+
+def shadows(made: NDArray[np.int64], demand: Array, terms: Terms, ruled: Array) -> Shadows:
+    """Replay a past: ``made`` as ``forecast`` gives it, ``demand`` (steps,) GPUs, ``ruled`` the rule's targets."""
+    asked = np.column_stack([candidates.replayed(made, demand, terms), ruled.astype(np.int64)])
+    first = int(ruled[0])
+    alone = replay(demand, asked.astype(np.float64), terms, first)
+    weights = hedge.weighted(alone.cost, terms.step_s)
+    agreed = hedge.agreed(asked, weights)
+    theirs = replay(demand, agreed[:, None].astype(np.float64), terms, first)
+    provisioned, idle, wait, adds = (
+        np.column_stack([getattr(alone, part), getattr(theirs, part)])
+        for part in ("provisioned", "idle", "wait", "adds")
+    )
+    return Shadows(terms, demand, asked, weights, agreed, Account(provisioned, idle, wait, adds, terms))
+
+
+def past_of(total: Panel, terms: Terms, night: int, made: NDArray[np.int64] | None = None) -> Shadows:
+    """The shadows of a pool's total, the rule tuned every night on the weeks before it.
+
+    ``night``: the row of one midnight; the others are whole days from it. ``made``: forecasts, if they exist already.
+    """
+    demand, day = total.values[:, 0], total.rows_a_day
+    first = min(night % day or day, total.rows)
+    ruled, _ = rule.tuned_nightly(demand, terms, first, day)
+    return shadows(forecast(total, terms.lead_s) if made is None else made, demand, terms, ruled)
+
+
+def days(past: Shadows, name: str, midnights: list[int], time_of: Callable[[int], int]) -> tuple[Day, ...]:
+    """A fleet's days for the gate. ``midnights``: rows at which days begin, and the row at which the last one ends.
+
+    Days that begin within the forecaster's first are left out; ``time_of`` tells a row's moment.
+    """
+    column = len(NAMES) if name == LEARNER else NAMES.index(name)
+    cost, ruled = past.account.cost[:, column], past.account.cost[:, NAMES.index(candidates.RULE)]
+    known = ~np.isnan(past.demand)
+    return tuple(
+        Day(
+            time_of(begin),
+            float(ruled[begin:end].sum() - cost[begin:end].sum()),
+            float(ruled[begin:end].sum()),
+            int(known[begin:end].sum()),
+        )
+        for begin, end in pairwise(midnights)
+        if begin * past.terms.step_s >= hedge.WARM_UP_S
+    )
+
+
+def gated(past: Shadows, total: Panel, start: int) -> tuple[Nodes, tuple[Verdict, ...]]:
+    """The hedge's targets in the nights in which the gate lets it act, else the rule's; from ``start`` on.
+
+    Days are counted from ``start``, so that a judged day is one of the gate's.
+    """
+    day, out, verdicts = total.rows_a_day, past.ruled.copy(), []
+    acting = RULE
+    for night in range(start, total.rows, day):
+        midnights = list(range(night % day, night + 1, day))
+        shadow = Shadow(LEARNER, days(past, LEARNER, midnights, total.time))
+        verdict = judge([shadow], total.time(night), acting, steps_a_day=day)
+        acting = verdict.acting
+        if verdict.on:
+            out[night : night + day] = past.agreed[night : night + day]
+        verdicts.append(verdict)
+    return out, tuple(verdicts)
