@@ -207,10 +207,18 @@ class Forecaster:
     """The service: ``fit`` nightly, ``forecasts`` every tick. Holds no clock and no source of its own."""
 
     def __init__(
-        self, lead_s: int, *, experts: Sequence[str] = ALL, levels: Sequence[float] = LEVELS, history_days: int = 28
+        self,
+        lead_s: int,
+        *,
+        experts: Sequence[str] = ALL,
+        levels: Sequence[float] = LEVELS,
+        history_days: int = 28,
+        refit_boosted: int = 7,
     ) -> None:
         self.windows: tuple[Window, ...] = (Window(lead_s, 900), Window(lead_s, 3600))
         self.levels, self.experts, self.history_days = tuple(levels), tuple(experts), history_days
+        self.refit_boosted = refit_boosted
+        self._origin_s = 0
         self._engine: _Engine | None = None
         self._offset: Array | None = None
         self._names: tuple[str, ...] = ()
@@ -221,13 +229,21 @@ class Forecaster:
         if panel.rows < 2:
             self._engine = None
             return
-        engine, past = _begin(panel, self.windows, self.levels, self.experts, 7, 0)
+        engine, past = _begin(panel, self.windows, self.levels, self.experts, self.refit_boosted, 0)
         for begin, end in origins(panel.rows, panel.rows, panel.rows_a_day):
             engine.refit(past, begin)
             engine.walk(past, begin, end)
         engine.nth = 0
         engine.refit(past, panel.rows)
         self._engine, self._offset, self._names = engine, past.offset, panel.names
+        self._origin_s = panel.origin_s
+
+    def walked(self) -> tuple[int, Rolling] | None:
+        """The last fit's weeks as forecast day by day, and the moment of their first row; None before a fit."""
+        if self._engine is None:
+            return None
+        values = [np.concatenate(self._engine.memory[window].mixed) for window in self.windows]
+        return self._origin_s, Rolling(self._names, 0, self.windows, self.levels, np.stack(values, axis=-2))
 
     @staticmethod
     def _recent(panel: Panel, now_s: int, days: int) -> Panel:
