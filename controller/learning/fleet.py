@@ -79,24 +79,33 @@ class Fleets:
         """What was asked for, by the step in which it arrives, the next one first."""
         return np.roll(self._ring, -self._at, axis=0)
 
-    def step(self, targets: Array, demand: float | Array) -> tuple[Array, Array, Array, Array]:
+    def step(
+        self, targets: Array, demand: float | Array, *, stock_out: bool = False
+    ) -> tuple[Array, Array, Array, Array]:
         """Go through one step with these targets (fleets,): provisioned, idle and waiting GPU-hours, nodes added.
 
-        ``demand``: of the step, for all fleets or for each (NaN: nothing is known and nothing counts).
+        ``demand``: of the step, for all fleets or for each (NaN: nothing is known and nothing counts). ``stock_out``:
+        no node arrives in this step; those that would have are still on their way, and arrive in the next one.
         """
         terms, known = self.terms, ~np.isnan(demand)
         late, due = terms.late, self._ring[self._at].copy()
         self._ring[self._at] = 0.0
+        put_off = np.zeros(len(due))
+        if stock_out:
+            put_off, due = due, put_off
         if not late:
             self.ready, due = self.ready + due, np.zeros(len(due))
-        here = self.ready + due + self._ring.sum(axis=0)
+        here = self.ready + due + put_off + self._ring.sum(axis=0)
         up = np.maximum(targets - here, 0.0)
         self.ready = self.ready - np.minimum(np.maximum(here - targets, 0.0), self.ready)
         if terms.whole_steps:
             self._ring[self._at - 1] += up  # the slot whose turn comes last
             self._at = (self._at + 1) % len(self._ring)
+        elif stock_out:
+            put_off = put_off + up
         else:
             due = due + up
+        self._ring[self._at] += put_off
         sums = self._supplied(due, np.where(known, demand, 0.0))
         self.ready = self.ready + due
         return sums[0] * known, sums[1] * known, sums[2] * known, up * known
@@ -113,17 +122,25 @@ class Fleets:
         return sums
 
 
-def replay(demand: Array, targets: Array, terms: Terms, first_nodes: int) -> Account:
+def replay(
+    demand: Array, targets: Array, terms: Terms, first_nodes: int, stock_out: NDArray[np.bool_] | None = None
+) -> Account:
     """Run fleets through a demand. ``demand``: (steps,), NaN in gaps; ``targets``: (steps, fleets) nodes.
 
     In a gap nothing is known and nothing counts, but fleets go on. ``first_nodes`` serve at the beginning.
+    ``stock_out``: (steps,), True where no node arrives, whenever it was asked for.
     """
-    steps, fleets = targets.shape
-    running = Fleets(terms, np.full(fleets, float(first_nodes)))
-    provisioned, idle, wait, adds = (np.zeros((steps, fleets)) for _ in range(4))
-    for t in range(steps):
-        provisioned[t], idle[t], wait[t], adds[t] = running.step(targets[t], demand[t])
-    return Account(provisioned, idle, wait, adds, terms)
+    running = Fleets(terms, np.full(targets.shape[1], float(first_nodes)))
+    return walk(running, demand, targets, stock_out)
+
+
+def walk(running: Fleets, demand: Array, targets: Array, stock_out: NDArray[np.bool_] | None = None) -> Account:
+    """Let fleets go on through a demand; the arguments are those of ``replay``."""
+    provisioned, idle, wait, adds = (np.zeros(targets.shape) for _ in range(4))
+    for t in range(len(targets)):
+        dry = stock_out is not None and bool(stock_out[t])
+        provisioned[t], idle[t], wait[t], adds[t] = running.step(targets[t], demand[t], stock_out=dry)
+    return Account(provisioned, idle, wait, adds, running.terms)
 
 
 def seen(demand: Array) -> Array:

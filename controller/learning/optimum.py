@@ -23,8 +23,14 @@ class Optimum:
     to_go: Array
 
 
-def solve(demand: Array, terms: Terms, first_nodes: int, most_nodes: int | None = None) -> Optimum:
-    """Solve a demand of (steps,) GPUs, NaN where nothing counts.
+def solve(
+    demand: Array,
+    terms: Terms,
+    first_nodes: int,
+    most_nodes: int | None = None,
+    stock_out: NDArray[np.bool_] | None = None,
+) -> Optimum:
+    """Solve a demand of (steps,) GPUs, NaN where nothing counts. ``stock_out``: (steps,), True where no node arrives.
 
     Knowing everything, the optimum asks one lead ahead of need; nothing can arrive before the first lead has passed. A
     node that arrives inside a step (a lead of no whole steps) is counted from the step's beginning, which favours the
@@ -35,11 +41,13 @@ def solve(demand: Array, terms: Terms, first_nodes: int, most_nodes: int | None 
     size = max(peak, first_nodes) + 1 if most_nodes is None else max(most_nodes, first_nodes) + 1
     nodes = np.arange(size)
     to_go = np.zeros((len(demand) + 1, size))
-    earliest = -(-terms.lead_s // terms.step_s)
+    arrives = np.arange(len(demand)) >= -(-terms.lead_s // terms.step_s)
+    if stock_out is not None:
+        arrives &= ~stock_out
     for t in range(len(demand) - 1, -1, -1):
         after = to_go[t + 1] + _stage(demand[t], nodes, terms)
-        to_go[t] = _best(after, nodes, terms.per_add, may_add=t >= earliest)
-    return Optimum(float(to_go[0, first_nodes]), _plan(demand, nodes, terms, to_go, first_nodes, earliest), to_go)
+        to_go[t] = _best(after, nodes, terms.per_add, may_add=bool(arrives[t]))
+    return Optimum(float(to_go[0, first_nodes]), _plan(demand, nodes, terms, to_go, first_nodes, arrives), to_go)
 
 
 def _stage(demand: float, nodes: NDArray[np.int64], terms: Terms) -> Array:
@@ -59,7 +67,7 @@ def _best(after: Array, nodes: NDArray[np.int64], price: float, *, may_add: bool
 
 
 def _plan(
-    demand: Array, nodes: NDArray[np.int64], terms: Terms, to_go: Array, first_nodes: int, earliest: int
+    demand: Array, nodes: NDArray[np.int64], terms: Terms, to_go: Array, first_nodes: int, arrives: NDArray[np.bool_]
 ) -> NDArray[np.int64]:
     """Walk forward along the minima; among equals the fewest moves."""
     plan = np.zeros(len(demand), dtype=np.int64)
@@ -68,7 +76,7 @@ def _plan(
         after = to_go[t + 1] + _stage(demand[t], nodes, terms)
         price = np.where(nodes > now, terms.per_add * (nodes - now), 0.0)
         total = after + price
-        if t < earliest:
+        if not arrives[t]:
             total = np.where(nodes > now, np.inf, total)
         best = np.flatnonzero(total <= total.min() + 1e-9)
         now = int(best[np.argmin(np.abs(best - now))])
