@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from controller.core.quantities import HOUR_S, MILLI
-from controller.learning.fleet import Array, Terms, held, seen
+from controller.learning.fleet import Array, held
 from forecaster.windows import Window
 
 Nodes = NDArray[np.int64]
@@ -111,6 +111,7 @@ RECENT = max(candidate.hold_s for candidate in CANDIDATES) // STEP_S + 1
 """How many of its newest positions a candidate needs, for its hold."""
 LEVELS_PERMILLE = (100, 200, 300, 400, 500, 600, 700, 800, 900, 950, 980)
 """Levels that are forecast for a pool's total: those of the candidates, and those that people read."""
+LEVELS = tuple(permille / 1000 for permille in LEVELS_PERMILLE)
 
 
 def windows(lead_s: int) -> tuple[Window, ...]:
@@ -180,14 +181,3 @@ def targets_now(recent: Sequence[Nodes]) -> Nodes:
         if candidate.hold_s:
             out[k] = max(int(row[k]) for row in recent[-1 - hold_steps(candidate) :])
     return out
-
-
-def replayed(forecast: NDArray[np.int64], demand: Array, terms: Terms) -> Nodes:
-    """Targets of all candidates through a past, by step: (steps, candidates). ``demand``: (steps,) GPUs, NaN in gaps.
-
-    ``forecast``: milli-GPUs (steps, reaches, levels), each row as it was made then.
-    """
-    last = whole_milli(seen(demand))
-    low, high = edges(forecast, last, terms.gpus_per_node)
-    walked = positions(low, high, low[0])
-    return targets(walked)

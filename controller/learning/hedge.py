@@ -63,16 +63,34 @@ def agreed(targets: Nodes, weights: Nodes) -> Nodes:
     return nodes
 
 
-def weighted(costs: Array, step_s: int) -> Nodes:
-    """The weights in force at each step of a past: (steps, candidates), from costs (steps, candidates).
+class Hedge:
+    """The weights in force, step after step from the first of a past on: ``weights`` (candidates,), ``rows`` so far."""
 
-    Row t rests on costs of the steps before t only, by whole hours from the first row on.
+    def __init__(self, candidates: int, step_s: int) -> None:
+        self.losses, self.rows = Losses.none(candidates), 0
+        self.weights = self.losses.weights()
+        self._hour, self._step_s = np.zeros(candidates), step_s
+
+    def observe(self, costs: Array) -> None:
+        """Take in what a step cost each candidate (candidates,); weights move when an hour is full."""
+        self._hour = self._hour + costs
+        self.rows += 1
+        if self.rows * self._step_s % UPDATE_S:
+            return
+        if self.rows * self._step_s > WARM_UP_S:
+            self.losses = self.losses.after(self._hour, UPDATE_S)
+            self.weights = self.losses.weights()
+        self._hour = np.zeros(len(costs))
+
+
+def weighted(costs: Array, step_s: int) -> tuple[Nodes, Hedge]:
+    """The weights in force at each step of a past, (steps, candidates), and the hedge as it stands at its end.
+
+    ``costs``: (steps, candidates). Row t rests on the steps before t only.
     """
-    steps, count = costs.shape
-    out = np.empty((steps, count), dtype=np.int64)
-    losses, per = Losses.none(count), UPDATE_S // step_s
-    for begin in range(0, steps, per):
-        out[begin : begin + per] = losses.weights()
-        if begin * step_s >= WARM_UP_S:
-            losses = losses.after(costs[begin : begin + per].sum(axis=0), UPDATE_S)
-    return out
+    hedge = Hedge(costs.shape[1], step_s)
+    out = np.empty(costs.shape, dtype=np.int64)
+    for t, row in enumerate(costs):
+        out[t] = hedge.weights
+        hedge.observe(row)
+    return out, hedge

@@ -13,10 +13,13 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from controller.learning import candidates, hedge, rule
+from controller.learning import candidates, rule
+from controller.learning import hedge as hedging
 from controller.learning.candidates import NAMES, Nodes
-from controller.learning.fleet import Account, Array, Terms, replay
+from controller.learning.fleet import Account, Array, Fleets, Terms, seen, walk
 from controller.learning.gate import RULE, Day, Shadow, Verdict, judge
+from controller.learning.hedge import Hedge, weighted
+from controller.learning.limits import Limits
 from forecaster.series import Panel
 from forecaster.service import ALL, rolling
 
@@ -29,15 +32,19 @@ REFIT_DAYS = 3
 class Shadows:
     """One past. ``asked``: targets (steps, ``NAMES``); ``weights`` in force (steps, ``NAMES``); ``agreed``: (steps,).
 
-    ``account``: costs by step of the fleets ``NAMES`` and, as the last one, the hedge.
+    ``account``: costs by step of the fleets ``NAMES`` and, as the last one, the hedge. ``walked``: the candidates'
+    positions. ``hedge`` and ``fleets`` (those of ``NAMES``, the hedge's) as they stand at the end, to go on from.
     """
 
     terms: Terms
     demand: Array
+    walked: Nodes
     asked: Nodes
     weights: Nodes
     agreed: Nodes
     account: Account
+    hedge: Hedge
+    fleets: tuple[Fleets, Fleets]
 
     @property
     def ruled(self) -> Nodes:
@@ -47,27 +54,46 @@ class Shadows:
 
 def forecast(total: Panel, lead_s: int) -> NDArray[np.int64]:
     """Forecasts of a total (a panel of one column) as they were made, in milli-GPUs: (rows, reaches, levels)."""
-    levels = [level / 1000 for level in candidates.LEVELS_PERMILLE]
-    made = rolling(total, windows=candidates.windows(lead_s), levels=levels, experts=ALL, refit_boosted=REFIT_DAYS)
+    made = rolling(
+        total,
+        windows=candidates.windows(lead_s),
+        levels=candidates.LEVELS,
+        experts=ALL,
+        refit_boosted=REFIT_DAYS,
+    )
     return candidates.whole_milli(made.values[:, 0])
 
 
-def shadows(made: NDArray[np.int64], demand: Array, terms: Terms, ruled: Array) -> Shadows:
+def shadows(
+    made: NDArray[np.int64], demand: Array, terms: Terms, ruled: Array, limits: Limits | None = None
+) -> Shadows:
     """Replay a past: ``made`` as ``forecast`` gives it, ``demand`` (steps,) GPUs, ``ruled`` the rule's targets."""
-    asked = np.column_stack([candidates.replayed(made, demand, terms), ruled.astype(np.int64)])
-    first = int(ruled[0])
-    alone = replay(demand, asked.astype(np.float64), terms, first)
-    weights = hedge.weighted(alone.cost, terms.step_s)
-    agreed = hedge.agreed(asked, weights)
-    theirs = replay(demand, agreed[:, None].astype(np.float64), terms, first)
+    bound = limits or Limits()
+    now = candidates.whole_milli(seen(demand))
+    wanted = candidates.nodes_of(now, terms.gpus_per_node)
+    low, high = candidates.edges(made, now, terms.gpus_per_node)
+    walked = candidates.positions(low, high, low[0])
+    advised = bound.advised(candidates.targets(walked), made, wanted, terms.gpus_per_node)
+    asked = np.column_stack([advised, bound.of_pool(ruled.astype(np.int64)[:, None], wanted)])
+    first = float(ruled[0])
+    mine, theirs = Fleets(terms, np.full(len(NAMES), first)), Fleets(terms, np.full(1, first))
+    alone = walk(mine, demand, asked.astype(np.float64))
+    weights, hedge = weighted(alone.cost, terms.step_s)
+    agreed = hedging.agreed(asked, weights)
+    both = _beside(alone, walk(theirs, demand, agreed[:, None].astype(np.float64)))
+    return Shadows(terms, demand, walked, asked, weights, agreed, both, hedge, (mine, theirs))
+
+
+def _beside(one: Account, other: Account) -> Account:
     provisioned, idle, wait, adds = (
-        np.column_stack([getattr(alone, part), getattr(theirs, part)])
-        for part in ("provisioned", "idle", "wait", "adds")
+        np.column_stack([getattr(one, part), getattr(other, part)]) for part in ("provisioned", "idle", "wait", "adds")
     )
-    return Shadows(terms, demand, asked, weights, agreed, Account(provisioned, idle, wait, adds, terms))
+    return Account(provisioned, idle, wait, adds, one.terms)
 
 
-def past_of(total: Panel, terms: Terms, night: int, made: NDArray[np.int64] | None = None) -> Shadows:
+def past_of(
+    total: Panel, terms: Terms, night: int, made: NDArray[np.int64] | None = None, limits: Limits | None = None
+) -> Shadows:
     """The shadows of a pool's total, the rule tuned every night on the weeks before it.
 
     ``night``: the row of one midnight; the others are whole days from it. ``made``: forecasts, if they exist already.
@@ -75,7 +101,7 @@ def past_of(total: Panel, terms: Terms, night: int, made: NDArray[np.int64] | No
     demand, day = total.values[:, 0], total.rows_a_day
     first = min(night % day or day, total.rows)
     ruled, _ = rule.tuned_nightly(demand, terms, first, day)
-    return shadows(forecast(total, terms.lead_s) if made is None else made, demand, terms, ruled)
+    return shadows(forecast(total, terms.lead_s) if made is None else made, demand, terms, ruled, limits)
 
 
 def days(past: Shadows, name: str, midnights: list[int], time_of: Callable[[int], int]) -> tuple[Day, ...]:
@@ -94,7 +120,7 @@ def days(past: Shadows, name: str, midnights: list[int], time_of: Callable[[int]
             int(known[begin:end].sum()),
         )
         for begin, end in pairwise(midnights)
-        if begin * past.terms.step_s >= hedge.WARM_UP_S
+        if begin * past.terms.step_s >= hedging.WARM_UP_S
     )
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from controller.learning import candidates as c
 from controller.learning.candidates import CANDIDATES, LEVELS_PERMILLE, NAMES, Candidate, Edge, Reach
-from controller.learning.fleet import Terms
+from controller.learning.fleet import Array, seen
 
 ROWS = 200
 
@@ -16,6 +16,11 @@ def a_forecast(seed: int = 1, rows: int = ROWS) -> np.ndarray:
     """Milli-GPUs (rows, reaches, levels) that ascend over the levels."""
     rng = np.random.default_rng(seed)
     return np.sort(rng.integers(0, 200_000, (rows, len(Reach), len(LEVELS_PERMILLE))), axis=-1)
+
+
+def replayed(forecast: np.ndarray, demand: Array) -> np.ndarray:
+    low, high = c.edges(forecast, c.whole_milli(seen(demand)), 8)
+    return c.targets(c.positions(low, high, low[0]))
 
 
 def test_names_are_few_and_tell_them_apart() -> None:
@@ -61,28 +66,28 @@ def test_reaches_begin_with_the_lead_or_now() -> None:
 
 def test_step_by_step_is_the_same_as_all_at_once() -> None:
     forecast, demand = a_forecast(), np.random.default_rng(2).uniform(0, 150, ROWS)
-    whole = c.replayed(forecast, demand, Terms(8, 900, 9.0))
+    whole = replayed(forecast, demand)
     recent: list[np.ndarray] = []
-    seen = 0.0
+    last = 0.0
     for t in range(ROWS):
-        low, high = c.edges(forecast[t : t + 1], c.whole_milli(np.array([seen])), 8)
+        low, high = c.edges(forecast[t : t + 1], c.whole_milli(np.array([last])), 8)
         recent.append(c.moved(recent[-1] if recent else low[0], low[0], high[0]))
         recent = recent[-c.RECENT :]
         assert c.targets_now(recent).tolist() == whole[t].tolist()
-        seen = float(demand[t])
+        last = float(demand[t])
 
 
 @pytest.mark.parametrize("name", ["forecast", "demand"])
 def test_a_poisoned_future_changes_no_target_before_it(name: str) -> None:
-    terms, cut = Terms(8, 900, 9.0), 120
+    cut = 120
     forecast, demand = a_forecast(), np.random.default_rng(2).uniform(0, 150, ROWS)
-    honest = c.replayed(forecast, demand, terms)
+    honest = replayed(forecast, demand)
     if name == "forecast":
         forecast = np.concatenate([forecast[: cut + 1], forecast[cut + 1 :] * 50])
     else:
         demand = np.concatenate([demand[:cut], demand[cut:] * 50])
     # A decision at row 120 has its own forecast, and the demand of the rows before it.
-    assert np.array_equal(c.replayed(forecast, demand, terms)[: cut + 1], honest[: cut + 1])
+    assert np.array_equal(replayed(forecast, demand)[: cut + 1], honest[: cut + 1])
 
 
 def test_a_hold_keeps_the_most_of_its_time() -> None:

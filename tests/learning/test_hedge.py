@@ -44,10 +44,12 @@ def test_the_agreed_fleet_is_the_weighted_mean_with_halves_up() -> None:
 
 def test_weights_rest_on_whole_hours_that_are_over_and_not_on_the_first_day() -> None:
     costs = np.ones((3 * 288, 3))
-    honest = weighted(costs, 300)
+    honest, _ = weighted(costs, 300)
     assert (honest[: 288 + 12] == PARTS // 3).all()
     costs[400:, 0] = 1e6
-    poisoned = weighted(costs, 300)
+    poisoned, hedge = weighted(costs, 300)
     # Row 400 lies in the hour of rows 396 to 407: what happens in it is first felt in row 408.
     assert (poisoned[:408] == honest[:408]).all()
     assert poisoned[408].tolist() == [0, PARTS // 2, PARTS // 2]
+    assert hedge.rows == 3 * 288
+    assert hedge.weights[0] == 0
