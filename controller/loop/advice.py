@@ -8,8 +8,8 @@ import numpy as np
 
 from controller.core.advice import Advice, HeadroomSource, PoolAdvice
 from controller.core.policy import LearningMode, Pool
-from controller.learning.forecast_only import Choice, chosen_nightly
 from controller.learning.fleet import Terms
+from controller.learning.forecast_only import Choice, chosen_nightly
 from controller.loop.demand import DemandRecorder
 from controller.loop.ports import PolicySource
 from forecaster.series import Panel
