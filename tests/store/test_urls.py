@@ -100,7 +100,7 @@ def test_a_newer_schema_is_refused_with_what_to_do(url: str) -> None:
         open_store(url)
     [line] = refused.value.lines()
     assert line.endswith(
-        "was written by a newer tidegate (schema 0999, this one knows up to 0002): "
+        "was written by a newer tidegate (schema 0999, this one knows up to 0003): "
         "upgrade tidegate, or name another store"
     )
     assert "not-to-be-printed" not in line
