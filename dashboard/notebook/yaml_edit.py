@@ -25,8 +25,8 @@ def steps_of(path: str) -> tuple[Step, ...]:
     """``spec.teams[dev].bounds.floor`` as steps; ``[dev]`` is the item named dev, ``[0]`` the first one."""
     steps: list[Step] = []
     at = 0
-    while at < len(path):
-        found = PART.match(path, at + (path[at] == "." and at > 0))
+    while at < len(path) or not path:
+        found = PART.match(path, at + (path[at : at + 1] == "." and at > 0))
         if not found:
             allowed = "names joined by dots, items in brackets: spec.teams[dev].bounds.floor"
             raise InputError.one("path", path, allowed)
@@ -60,15 +60,33 @@ def edited(text: str, path: str, value: Any, source: str = "policy") -> str:
 
 def _edit(node: Any, steps: tuple[Step, ...], value: Any, text: str, path: str) -> tuple[int, int, str]:
     """Which characters to replace (start, end) and by what."""
+    key = None
     for i, step in enumerate(steps):
         if isinstance(node, yaml.MappingNode) and not _is_item(step):
-            found = next((inner for key, inner in node.value if key.value == step), None)
+            found = next((pair for pair in node.value if pair[0].value == step), None)
             if found is None:
                 return _insertion(node, str(step), _nested(steps[i + 1 :], value, path), text)
-            node = found
+            key, node = found
+        elif key is not None and _is_empty(node):
+            return _replacement(key, node, _nested(steps[i:], value, path), text)
         else:
-            node = _item(node, step, path)
-    return node.start_mark.index, _end(node), _flow(value)
+            key, node = None, _item(node, step, path)
+    return _replacement(key, node, value, text)
+
+
+def _replacement(key: Any, node: Any, value: Any, text: str) -> tuple[int, int, str]:
+    """A value instead of a node; ``key`` is the node's in its mapping, None for an item of a list."""
+    start, new = node.start_mark.index, _flow(value)
+    end = start + len(text[start : _end(node)].rstrip())  # the parser counts the line ends after a text block to it
+    if key is None or (_one_line(node) and start < end):
+        return start, end, new
+    # A block list may begin in the column of its key, or nothing stand there at all; what is on one line may not.
+    colon = text.index(":", key.end_mark.index) + 1
+    return (start, end, f"  {new}") if text[colon:start].strip() else (colon, end, f" {new}")
+
+
+def _is_empty(node: Any) -> bool:
+    return isinstance(node, yaml.ScalarNode) and not node.value and node.style is None
 
 
 def _is_item(step: Step) -> bool:
@@ -140,7 +158,7 @@ def _with(value: Any, steps: tuple[Step, ...], new: Any) -> Any:
     """A copy of plain values with one of them changed."""
     if not steps:
         return new
-    copy, (step, *rest) = deepcopy(value), steps
+    copy, (step, *rest) = {} if value is None else deepcopy(value), steps
     if isinstance(copy, list):
         names = [item.get("name") if isinstance(item, dict) else None for item in copy]
         place = step if isinstance(step, int) else names.index(step.strip("[]"))
