@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from controller.learning import forecast_only, optimum, rule, shadows
 from controller.learning.fleet import Array, Terms, held, nodes_for, seen
@@ -32,15 +33,28 @@ class Plans:
     verdicts: tuple[Verdict, ...]
 
 
-def plan(total: Panel, terms: Terms, start: int, tell: Callable[[str], None] = lambda _: None) -> Plans:
-    """Make the targets of all policies for a demand (a panel of one column), judged from step ``start`` on."""
+def plan(
+    total: Panel,
+    terms: Terms,
+    start: int,
+    tell: Callable[[str], None] = lambda _: None,
+    *,
+    made: NDArray[np.int64] | None = None,
+    truth: Array | None = None,
+    stock_out: NDArray[np.bool_] | None = None,
+) -> Plans:
+    """Make the targets of all policies for a demand (a panel of one column), judged from step ``start`` on.
+
+    ``made``: the forecasts of ``shadows.forecast``, where they exist already: they do not depend on the wait weight.
+    ``truth`` (rows,) and ``stock_out`` (rows,): what the optimum knows, where that is more than the policies are told.
+    """
     demand = total.values[:, 0]
     tell("tuning the rule")
     ruled, _ = rule.tuned_nightly(demand, terms, start, total.rows_a_day)
     tell("forecasting")
     forecast = forecast_only.chosen_nightly(total, terms, start)
     tell("replaying the candidates")
-    past = shadows.past_of(total, terms, start)
+    past = shadows.past_of(total, terms, start, made)
     gated, verdicts = shadows.gated(past, total, start)
     now = nodes_for(seen(demand), terms.gpus_per_node)
     peak = np.full(total.rows, float(nodes_for(np.array([np.nanmax(demand[:start])]), terms.gpus_per_node)[0]))
@@ -54,7 +68,8 @@ def plan(total: Panel, terms: Terms, start: int, tell: Callable[[str], None] = l
     }
     tell("solving for the optimum")
     first = int(ruled[start - 1])
-    best = optimum.solve(demand[start:], terms, first)
+    real = demand if truth is None else truth
+    best = optimum.solve(real[start:], terms, first, stock_out=None if stock_out is None else stock_out[start:])
     return Plans(targets, best, first, forecast.nights, verdicts)
 
 

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from controller.backtest import baselines, jobs
+from controller.backtest import baselines, jobs, scenarios
 from controller.backtest.baselines import NAMES, Plans
-from controller.backtest.score import Days, Row, daily, score
+from controller.backtest.score import Row, score
 from controller.backtest.traces import Trace
 from controller.core.errors import InputError
-from controller.learning.fleet import Array, Terms, replay
+from controller.learning.fleet import Terms
 
 VIEWS = ("jobs", "demand")
 
@@ -39,8 +40,17 @@ class Report:
         }
 
 
-def bench(trace: Trace, terms: Terms, view: str | None = None, tell: Callable[[str], None] = lambda _: None) -> Report:
-    """Run the benchmark. ``view`` None: jobs where the trace has them. ``tell`` hears of progress."""
+def bench(
+    trace: Trace,
+    terms: Terms,
+    view: str | None = None,
+    tell: Callable[[str], None] = lambda _: None,
+    made: NDArray[np.int64] | None = None,
+) -> Report:
+    """Run the benchmark. ``view`` None: jobs where the trace has them. ``tell`` hears of progress.
+
+    ``made``: the forecasts of ``shadows.forecast`` for this demand and lead, where they exist already.
+    """
     chosen = view or ("jobs" if trace.has_jobs else "demand")
     if chosen not in VIEWS:
         raise InputError.one("--view", chosen, "one of jobs, demand")
@@ -50,39 +60,10 @@ def bench(trace: Trace, terms: Terms, view: str | None = None, tell: Callable[[s
         )
     if chosen == "jobs":
         tell("packing every job at once")
-        plans = baselines.plan(jobs.nodes_taken(trace, terms.gpus_per_node), terms, trace.judge_from, tell)
+        plans = baselines.plan(jobs.nodes_taken(trace, terms.gpus_per_node), terms, trace.judge_from, tell, made=made)
         days = jobs.replay_jobs(trace, terms, plans, NAMES, tell)
     else:
-        total = trace.total
-        plans = baselines.plan(total, terms, trace.judge_from, tell)
-        days = _fluid(total.values[:, 0], plans, terms, trace.judge_from, total.rows_a_day)
+        stage = scenarios.staged(trace.total, trace.judge_from)
+        plans = scenarios.planned(stage, terms, tell, made)
+        days = scenarios.flow(stage, plans, terms)
     return Report(trace.name, chosen, terms, score(days, terms), plans)
-
-
-def _fluid(demand: Array, plans: Plans, terms: Terms, start: int, day: int) -> dict[str, Days]:
-    """Replay targets against demand as a flow: nothing waits longer for having waited."""
-    names = [name for name in NAMES if name != "optimum"]
-    targets = np.stack([plans.targets[name] for name in names], axis=1)
-    account = replay(demand, targets, terms, int(targets[0, 0]))
-    days = {
-        name: daily(
-            account.provisioned[start:, i],
-            account.idle[start:, i],
-            account.wait[start:, i],
-            account.adds[start:, i],
-            day,
-        )
-        for i, name in enumerate(names)
-    }
-    return days | {"optimum": _optimum(demand[start:], plans, terms, day)}
-
-
-def _optimum(demand: Array, plans: Plans, terms: Terms, day: int) -> Days:
-    """The optimum's own account: its plan names nodes that serve, so nothing arrives late."""
-    nodes = plans.optimum.plan.astype(np.float64)
-    known = ~np.isnan(demand)
-    supply, hours = nodes * terms.gpus_per_node, terms.step_s / 3600
-    adds = np.maximum(np.diff(nodes, prepend=float(plans.first_nodes)), 0.0)
-    spare = np.where(known, supply - np.nan_to_num(demand), 0.0)
-    provisioned = np.where(known, supply, 0.0) * hours
-    return daily(provisioned, np.maximum(spare, 0) * hours, np.maximum(-spare, 0) * hours, adds, day)

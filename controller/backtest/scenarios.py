@@ -20,7 +20,6 @@ from controller.backtest.baselines import Plans
 from controller.backtest.score import Days, Row, daily, score
 from controller.core.errors import InputError
 from controller.core.quantities import HOUR_S
-from controller.learning import optimum
 from controller.learning.fleet import Array, Terms, replay
 from forecaster.series import DAY_S, Panel
 
@@ -167,10 +166,20 @@ def prepare(name: str, total: Panel, judge_from: int, other: tuple[Panel, int] |
     return scenario.stage(total, judge_from)
 
 
-def judge(stage: Stage, terms: Terms, tell: Callable[[str], None] = lambda _: None) -> dict[str, Row]:
+def planned(
+    stage: Stage, terms: Terms, tell: Callable[[str], None] = lambda _: None, made: NDArray[np.int64] | None = None
+) -> Plans:
+    """All policies' targets, on what they were told; the optimum's nodes, on what there was."""
+    return baselines.plan(
+        stage.told, terms, stage.judge_from, tell, made=made, truth=stage.truth, stock_out=stage.stock_out
+    )
+
+
+def judge(
+    stage: Stage, terms: Terms, tell: Callable[[str], None] = lambda _: None, made: NDArray[np.int64] | None = None
+) -> dict[str, Row]:
     """All policies of the benchmark on a stage: planned on what they were told, paid on what there was."""
-    plans = baselines.plan(stage.told, terms, stage.judge_from, tell)
-    return score(flow(stage, plans, terms), terms)
+    return score(flow(stage, planned(stage, terms, tell, made), terms), terms)
 
 
 def flow(stage: Stage, plans: Plans, terms: Terms) -> dict[str, Days]:
@@ -183,16 +192,15 @@ def flow(stage: Stage, plans: Plans, terms: Terms) -> dict[str, Days]:
     days = {
         name: daily(parts[0][:, i], parts[1][:, i], parts[2][:, i], parts[3][:, i], day) for i, name in enumerate(names)
     }
-    return days | {"optimum": _optimum(stage, plans.first_nodes, terms)}
+    return days | {"optimum": _optimum(stage, plans, terms)}
 
 
-def _optimum(stage: Stage, first_nodes: int, terms: Terms) -> Days:
+def _optimum(stage: Stage, plans: Plans, terms: Terms) -> Days:
     """The optimum of the truth. Its plan names nodes that serve, so nothing arrives late."""
-    demand, dry = stage.truth[stage.judge_from :], stage.stock_out[stage.judge_from :]
-    nodes = optimum.solve(demand, terms, first_nodes, stock_out=dry).plan.astype(np.float64)
+    demand, nodes = stage.truth[stage.judge_from :], plans.optimum.plan.astype(np.float64)
     known, hours = ~np.isnan(demand), terms.step_s / 3600
     supply = np.where(known, nodes * terms.gpus_per_node, 0.0)
     spare = np.where(known, supply - np.nan_to_num(demand), 0.0)
-    adds = np.maximum(np.diff(nodes, prepend=float(first_nodes)), 0.0)
+    adds = np.maximum(np.diff(nodes, prepend=float(plans.first_nodes)), 0.0)
     idle, wait = np.maximum(spare, 0.0) * hours, np.maximum(-spare, 0.0) * hours
     return daily(supply * hours, idle, wait, adds, stage.told.rows_a_day)
