@@ -9,6 +9,7 @@ from dashboard.notebook.figures.demand import (
     week,
 )
 from dashboard.notebook.figures.forecasts import by_team, fan, scores, settings
+from dashboard.notebook.figures.learner import gate, savings, sensitivity, targets, weights, why
 from dashboard.notebook.figures.waiting import by_weight, money, trade_off
 from dashboard.notebook.figures.whatif import costs, fleet, team, waits
 
@@ -20,14 +21,20 @@ __all__ = [
     "demand",
     "fan",
     "fleet",
+    "gate",
     "idle_and_waiting",
     "money",
     "peaks",
     "rhythm",
+    "savings",
     "scores",
+    "sensitivity",
     "settings",
+    "targets",
     "team",
     "trade_off",
     "waits",
     "week",
+    "weights",
+    "why",
 ]

@@ -5,7 +5,7 @@ A notebook works on it without asking whether it came from a trace folder, a Par
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from html import escape
 from pathlib import Path
 
@@ -30,6 +30,7 @@ class History:
     ``panel`` has the teams and, as its last column, their total; its time zone is the one that charts are in. Rows from
     ``judge_from`` on are judged, those before it are learned from. ``supply`` has columns ``ready``, ``held`` and
     ``waiting`` (GPUs; NaN where unknown) by epoch seconds, or is None. ``team_waiting`` is GPU-hours waited by team.
+    ``cluster``, ``pool`` and ``address`` are a store's; an address may hold a password and is shown nowhere.
     """
 
     name: str
@@ -43,6 +44,9 @@ class History:
     policy_text: str = ""
     policy_origin: str = ""
     remarks: tuple[str, ...] = ()
+    cluster: str = ""
+    pool: str = ""
+    address: str = field(default="", repr=False)
 
     @property
     def zone(self) -> str:

@@ -177,6 +177,9 @@ def _from_store(url: str, cluster: str, pool: str) -> History:
             policy_text="" if policy is None else policy_text(policy),
             policy_origin="" if record is None else f"decision {record.id}",
             remarks=(f"other pools in this store: {', '.join(others)}",) if others else (),
+            cluster=chosen,
+            pool=named,
+            address=url,
         )
 
 

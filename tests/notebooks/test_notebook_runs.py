@@ -9,6 +9,7 @@ from pathlib import Path
 import nbformat
 import pytest
 from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
 from notebook_sources import wavy, write_parquet, write_store
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,17 +25,14 @@ def read(path: Path) -> nbformat.NotebookNode:
     return nbformat.read(path, as_version=4)
 
 
-def execute(path: Path, source: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> nbformat.NotebookNode:
-    """Run a notebook in a kernel of its own that sees nothing of the user's own Jupyter."""
+def client(path: Path, source: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> NotebookClient:
+    """A notebook in a kernel of its own that sees nothing of the user's own Jupyter."""
     for name in ("JUPYTER_DATA_DIR", "JUPYTER_CONFIG_DIR", "JUPYTER_RUNTIME_DIR", "IPYTHONDIR"):
         monkeypatch.setenv(name, str(folder / name.lower()))
     for name, value in (SMALL | FOR_ONE.get(path.stem, {}) | {"SOURCE": source}).items():
         monkeypatch.setenv(f"TIDEGATE_NOTEBOOK_{name}", value)
-    book = read(path)
-    NotebookClient(
-        book, timeout=LIMIT_S, kernel_name="python3", resources={"metadata": {"path": str(folder)}}
-    ).execute()
-    return book
+    here = {"metadata": {"path": str(folder)}}
+    return NotebookClient(read(path), timeout=LIMIT_S, kernel_name="python3", resources=here)
 
 
 @pytest.fixture(scope="session")
@@ -53,7 +51,7 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 def test_a_notebook_runs_from_the_first_cell_to_the_last_on(
     path: Path, source: str, sources: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    book = execute(path, sources[source], tmp_path, monkeypatch)
+    book = client(path, sources[source], tmp_path, monkeypatch).execute()
     cells = [cell for cell in book.cells if cell.cell_type == "code"]
     charts = [cell for cell in cells if "tg.chart." in cell.source]
     assert charts
@@ -66,7 +64,7 @@ def test_a_notebook_runs_from_the_first_cell_to_the_last_on(
 
 
 def test_all_five_are_there() -> None:
-    assert {path.name[:2] for path in NOTEBOOKS} >= {"01", "02", "03", "05"}
+    assert [path.name[:2] for path in NOTEBOOKS] == ["01", "02", "03", "04", "05"]
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -89,3 +87,17 @@ def test_a_notebook_has_one_import_line_and_explains_itself(path: Path) -> None:
     for before, cell in pairwise(book.cells):
         if "tg.chart." in cell.source:
             assert "markdown" in (before.cell_type, cell.cell_type), f"a chart without a word before it: {cell.source}"
+
+
+def test_a_refused_value_is_one_line_and_what_is_below_does_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running = client(NOTEBOOKS[0], "no/such/file.parquet", tmp_path, monkeypatch)
+    with pytest.raises(CellExecutionError):
+        running.execute()
+    outputs = [cell.outputs for cell in running.nb.cells if cell.cell_type == "code"]
+    (refused,) = outputs[1]
+    assert refused.output_type == "error"
+    assert len(refused.traceback) == 1
+    assert refused.traceback[0].startswith("not possible: SOURCE: no/such/file.parquet: builtin:demo; a trace folder;")
+    assert not any(outputs[2:])

@@ -10,7 +10,7 @@ from controller.core.quantities import HOUR_S
 from dashboard.figures import BLUE, GREEN, GREY, ORANGE, RED
 from dashboard.notebook import explore
 from dashboard.notebook.explore import autocorrelation, runs
-from dashboard.notebook.figures.style import PALETTE, REST, colours, line, titled
+from dashboard.notebook.figures.style import PALETTE, REST, colours, line, nothing, titled
 from dashboard.notebook.history import ALL_TEAMS, History, local_times
 from dashboard.notebook.said import percent
 
@@ -158,11 +158,7 @@ def idle_and_waiting(history: History) -> go.Figure:
         under="hourly means; both at once is waste that lending removes",
     )
     if supply is None or supply.empty:
-        figure.add_annotation(
-            text="this source does not record what ran or stood idle", showarrow=False, font={"size": 14}
-        )
-        figure.update_layout(xaxis={"visible": False}, yaxis={"visible": False})
-        return figure
+        return nothing(figure, "this source does not record what ran or stood idle")
     hourly = supply.groupby(supply.index // HOUR_S * HOUR_S).mean()
     x = local_times(hourly.index.to_numpy(), history.zone)
     if hourly["ready"].notna().any():

@@ -14,6 +14,7 @@ PALETTE = (BLUE, ORANGE, GREEN, PURPLE, SKY, RED, "#F0E442", "#000000")
 REST = GREY
 LEGEND_ROW = 22
 TOP = 70
+EMPTY = 170
 
 
 def titled(question: str, x: str, y: str, *, under: str = "", height: int = 380) -> go.Figure:
@@ -47,7 +48,14 @@ def line(
     figure: go.Figure, x: Any, y: Any, name: str, colour: str, *, dash: str = "solid", width: float = 1.8, **more: Any
 ) -> None:
     """A line with a name in the legend."""
-    figure.add_scatter(x=x, y=y, name=name, mode="lines", line={"color": colour, "dash": dash, "width": width}, **more)
+    figure.add_scatter(x=x, y=y, name=name, mode="lines", line_color=colour, line_dash=dash, line_width=width, **more)
+
+
+def nothing(figure: go.Figure, why: str) -> go.Figure:
+    """The figure with a word where there is nothing to draw, and low: an empty chart needs no room."""
+    figure.add_annotation(text=why, showarrow=False, font={"size": 14}, xref="paper", yref="paper", x=0.5, y=0.5)
+    figure.update_layout(xaxis={"visible": False}, yaxis={"visible": False}, height=EMPTY, margin={"b": 24})
+    return figure
 
 
 def band(figure: go.Figure, x: Any, low: Any, high: Any, name: str, alpha: float) -> None:
