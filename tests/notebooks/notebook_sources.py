@@ -14,7 +14,7 @@ from controller.core.forecast import TOTAL, Forecasts
 from controller.core.policy import Bounds, Mode, Policy, Pool, PoolLimits, Team
 from controller.core.quantities import MILLI, Amount
 from controller.core.snapshot import Node, PoolObservation, Snapshot, Workload, WorkloadState
-from controller.store import TickRecord, open_store
+from controller.store import LearningDay, LearningEvent, LearningOutcome, LearningTick, TickRecord, open_store
 from dashboard.notebook.history import History
 from forecaster.series import Array, Panel
 
@@ -109,3 +109,60 @@ def _snapshot(at_s: int) -> Snapshot:
     )
     waiting = Workload("patient", "dev", POOL, 1, 4 * MILLI, WorkloadState.PENDING, at_s - 60)
     return Snapshot(CLUSTER, at_s, (PoolObservation(POOL, 8, 600, target_nodes=1),), (node,), (running, waiting))
+
+
+def write_learning(path: Path, end_s: int) -> Path:
+    """What a learner left behind: two shadow days, two verdicts and a promotion, and the three ticks before ``end_s``.
+
+    The rule asks for 3 nodes of 8 GPUs in each tick, the learner for 4, 2 and nothing; in the first one it acts.
+    """
+    midnight = end_s // DAY_S * DAY_S - 7200  # Berlin, two hours ahead of UTC
+    days = [
+        LearningDay(CLUSTER, POOL, midnight - DAY_S * back, name, cost, 10_000 - cost, 288)
+        for back, costs in (
+            (2, {"rule": 10_000, "bold": 14_000, "hedge": 7_500}),
+            (1, {"rule": 10_000, "hedge": 11_000}),
+        )
+        for name, cost in costs.items()
+    ]
+    facts = (("acting", "hedge"), ("best", "hedge"), ("days", 2), ("mean_milli", 1500), ("standard_error_milli", 250))
+    few = (
+        ("acting", "rule"),
+        ("best", "hedge"),
+        ("days", 1),
+        ("mean_milli", 2500),
+        ("standard_error_milli", "unknown"),
+    )
+    events = [
+        LearningEvent(CLUSTER, POOL, midnight - DAY_S, "gate", "shadow", "rule", "TOO_FEW_DAYS", few, "Too few days."),
+        LearningEvent(CLUSTER, POOL, midnight, "gate", "advise", "rule", "SAVES", facts, "It saves."),
+        LearningEvent(CLUSTER, POOL, midnight, "promotion", "advise", "rule", "GOOD_DAYS", (), "Up to advise."),
+    ]
+    ticks = [
+        LearningTick.of(
+            cluster=CLUSTER,
+            tick_id=f"t{i}",
+            at_s=end_s - 900 + 300 * i,
+            pool=POOL,
+            ceiling="full",
+            rung="raise-only" if i == 0 else "advise",
+            acting="hedge" if i == 0 else "rule",
+            demand_milli_gpus=20_500,
+            lead_s=600,
+            quantiles=((500, 20_000), (900, 30_000)),
+            rule_nodes=3,
+            candidates=(("bold", 5), ("shy", 2), ("rule", 3), ("other", 2)),
+            learner_nodes=wanted,
+            target_nodes=4 if i == 0 else 3,
+            implied_permille=870,
+            move="raise",
+            clipped=("OVER_CEILING", "STEP") if i == 0 else (),
+            model="",
+            inputs=b"{}",
+        )
+        for i, wanted in enumerate((4, 2, None))
+    ]
+    outcome = LearningOutcome(CLUSTER, "t0", POOL, end_s - 900, rule_cost_milli=2000, cost_milli=1500, regret_milli=250)
+    with open_store(str(path)) as store:
+        store.append_learning(ticks, [outcome], days, events)
+    return path
