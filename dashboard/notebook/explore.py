@@ -166,7 +166,7 @@ def _share(
 def week(history: History, team: str = ALL_TEAMS) -> pd.DataFrame:
     """Mean demand by weekday (rows) and hour of the day (columns), in GPUs, local time; NaN where there is none."""
     times = history.times
-    frame = pd.DataFrame({"gpus": history.team(team), "day": times.dayofweek, "hour": times.hour})
+    frame = pd.DataFrame({"gpus": history.team(team), "day": times.day_of_week, "hour": times.hour})
     table = frame.pivot_table(index="day", columns="hour", values="gpus", aggfunc="mean", dropna=False)
     return table.reindex(index=range(7), columns=range(24))
 

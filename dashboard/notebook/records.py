@@ -11,7 +11,7 @@ from controller.core.quantities import HOUR_S, MILLI
 from controller.resources.parse import parse_policy
 from controller.store import LearningDay, LearningEvent, LearningOutcome, LearningTick, open_store
 from dashboard.notebook.history import History, local_times
-from dashboard.notebook.replayed import LEARNER, row_of
+from dashboard.notebook.replayed import LEARNER, gate_frame, row_of
 from dashboard.notebook.said import Note
 from dashboard.notebook.why import Why
 from forecaster.windows import Window, maxima
@@ -89,13 +89,12 @@ class Recorded:
     def gate(self) -> pd.DataFrame:
         """The gate's verdicts: who acts from then on, and by which numbers (GPU-hours a day)."""
         verdicts = [one for one in self.told if one.kind == "gate" and "mean_milli" in dict(one.facts)]
-        rows = []
+        rows: list[tuple[object, ...]] = []
         for one in verdicts:
             facts = dict(one.facts)
             mean, error = (_number(facts[name]) for name in ("mean_milli", "standard_error_milli"))
             rows.append((str(facts["acting"]), mean, error, mean - error, int(facts["days"]), one.sentence))
-        columns = ["acts", "saved a day", "standard error", "score", "days", "says"]
-        return pd.DataFrame(rows, index=self._times([one.at_s for one in verdicts]), columns=columns)
+        return gate_frame(rows, self._times([one.at_s for one in verdicts]))
 
     def why(self, when: str = "") -> Why | Note:
         """Why it asked for what it asked at a local time; "": when it differed most from the rule."""

@@ -230,14 +230,20 @@ def local_midnights(history: History) -> tuple[int, ...]:
 
 def gate_table(verdicts: tuple[Verdict, ...], zone: str) -> pd.DataFrame:
     """Verdicts as rows, by midnight; the numbers are the learner's, whether it acts or not."""
-    rows = []
+    rows: list[tuple[object, ...]] = []
     for verdict in verdicts:
         best = next((row for row in verdict.table if row.name == verdict.best), None)
         mean, error, days = (best.mean, best.standard_error, best.days) if best else (np.nan, np.nan, 0)
         rows.append((verdict.acting, mean, error, mean - error, days, verdict.sentence))
     at_s = np.array([verdict.midnight_s for verdict in verdicts], dtype=np.int64)
-    index = local_times(at_s, zone).rename("midnight")
-    return pd.DataFrame(rows, index=index, columns=["acts", "saved a day", "standard error", "score", "days", "says"])
+    return gate_frame(rows, local_times(at_s, zone))
+
+
+def gate_frame(rows: list[tuple[object, ...]], midnights: pd.DatetimeIndex) -> pd.DataFrame:
+    """Rows of verdicts as a table; numbers are numbers also where there are no rows."""
+    numbers = {"saved a day": float, "standard error": float, "score": float, "days": int}
+    frame = pd.DataFrame(rows, columns=["acts", *numbers, "says"], index=midnights.rename("midnight"))
+    return frame.astype(numbers)
 
 
 def implied(gpus: float, quantiles: Array) -> float:

@@ -28,7 +28,7 @@ TEAMS = ("dev", "vision")
 def office(days: int, low: float, high: float, begin_h: int = 8, end_h: int = 18) -> Array:
     """``high`` GPUs in office hours, else ``low``: the same each day."""
     hour = np.arange(days * DAY_ROWS) % DAY_ROWS / 12
-    return np.where((hour >= begin_h) & (hour < end_h), high, low)
+    return np.where((hour >= begin_h) & (hour < end_h), float(high), float(low))
 
 
 def wavy(days: int, mean: float, swing: float, seed: int = 7) -> Array:

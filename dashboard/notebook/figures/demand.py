@@ -206,4 +206,4 @@ def days(history: History, team: str = ALL_TEAMS) -> go.Figure:
 def _kind(date: pd.Timestamp, latest: pd.Timestamp) -> tuple[str, str]:
     if date == latest:
         return "latest day", BLUE
-    return ("Saturdays and Sundays", GREY) if date.dayofweek >= SATURDAY else ("Mondays to Fridays", ORANGE)
+    return ("Saturdays and Sundays", GREY) if date.day_of_week >= SATURDAY else ("Mondays to Fridays", ORANGE)
