@@ -5,7 +5,15 @@ of tidegate never sees SQL.
 """
 
 from controller.store.errors import NewerSchemaError, StoreError
-from controller.store.learning_records import LearningDay, LearningEvent, LearningOutcome, LearningTick, ModelFile
+from controller.store.learning_records import (
+    LearningDay,
+    LearningEvent,
+    LearningOutcome,
+    LearningPoint,
+    LearningTick,
+    ModelFile,
+    learning_key,
+)
 from controller.store.records import (
     ActionRow,
     Columns,
@@ -35,6 +43,7 @@ __all__ = [
     "LearningDay",
     "LearningEvent",
     "LearningOutcome",
+    "LearningPoint",
     "LearningTick",
     "ModelFile",
     "NewerSchemaError",
@@ -50,6 +59,7 @@ __all__ = [
     "TickHeader",
     "TickRecord",
     "ViolationRow",
+    "learning_key",
     "open_store",
     "problems_key",
 ]

@@ -7,11 +7,19 @@ import zlib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Table, literal, select
+from sqlalchemy import ColumnElement, Connection, Table, func, literal, select
 
 from controller.store import tables as t
 from controller.store.engine import upsert
-from controller.store.learning_records import LearningDay, LearningEvent, LearningOutcome, LearningTick, ModelFile
+from controller.store.learning_records import (
+    LearningDay,
+    LearningEvent,
+    LearningOutcome,
+    LearningPoint,
+    LearningTick,
+    ModelFile,
+)
+from controller.store.samples import step_for
 from controller.store.writing import dumps, pack
 
 _PAIRS = ("quantiles", "candidates")
@@ -87,6 +95,39 @@ def _tick(row: Any) -> LearningTick:
         values[name] = tuple((key, value) for key, value in json.loads(values[name]))
     values["clipped"] = tuple(json.loads(values["clipped"]))
     return LearningTick(inputs=zlib.decompress(row["body"]) if row["body"] else b"", **values)
+
+
+_WANTED = ("demand_milli_gpus", "rule_nodes", "learner_nodes", "target_nodes")
+
+
+def points(
+    connection: Connection, cluster: str, pool: str, start_s: int, stop_s: int, max_points: int
+) -> list[LearningPoint]:
+    """What was wanted in ``[start_s, stop_s)``, oldest first, in stretches so wide that ``max_points`` are enough."""
+    k = t.learning_ticks.c
+    inside = (*_range(t.learning_ticks, cluster, pool), k.at_s >= start_s, k.at_s < stop_s)
+    count, first, last = connection.execute(
+        select(func.count(), func.min(k.at_s), func.max(k.at_s)).where(*inside)
+    ).one()
+    if not count:
+        return []
+    step = 1 if count <= max_points else step_for(first, last + 1, max_points)
+    bucket = k.at_s - k.at_s % step
+    # Sums and counts, divided here: databases round means each in its own way.
+    parts = [part for name in _WANTED for part in (func.sum(k[name]), func.count(k[name]))]
+    rows = connection.execute(select(bucket, *parts).where(*inside).group_by(bucket).order_by(bucket))
+    return [_point(*row) for row in rows]
+
+
+def _point(at_s: int, *parts: Any) -> LearningPoint:
+    demand, rule, learner, target = zip(parts[::2], parts[1::2], strict=True)
+    wanted = None if learner[1] == 0 else _mean(*learner, 1000)
+    return LearningPoint(at_s, _mean(*demand, 1), _mean(*rule, 1000), wanted, _mean(*target, 1000))
+
+
+def _mean(total: Any, count: int, times: int) -> int:
+    """The mean of whole numbers as one, halves up."""
+    return (2 * times * int(total) + count) // (2 * count)
 
 
 def _range(table: Table, cluster: str, pool: str) -> Sequence[ColumnElement[bool]]:

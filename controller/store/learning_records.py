@@ -15,6 +15,15 @@ from controller.core.reasons import Fact
 NO_MODEL = ""
 
 
+def learning_key(cluster: str, pool: str) -> str:
+    """Where a loop keeps how learning stands in a pool now, for a restart and for people to see.
+
+    A mapping of ``ladder`` and ``watch`` (what their ``to_plain`` gives), ``inputs_age_s`` (None: no inputs) and
+    ``weights``, pairs of a candidate's name and its weight in millionths. What is not known yet may be left out.
+    """
+    return f"learning/{cluster}/{pool}"
+
+
 @dataclass(frozen=True, slots=True)
 class LearningTick:
     """What learning wanted for one pool in one tick, whether it acted or not; key ``(tick_id, pool)``.
@@ -53,6 +62,17 @@ class LearningTick:
     def of(cls, *, inputs: bytes, **values: Any) -> LearningTick:
         """Build a row from every field but ``inputs_hash``, which is computed."""
         return cls(inputs=inputs, inputs_hash=content_hash(inputs), **values)
+
+
+@dataclass(frozen=True, slots=True)
+class LearningPoint:
+    """A stretch of ticks for a chart: means of what was wanted; ``learner_milli_nodes`` None: it wanted nothing."""
+
+    at_s: int
+    demand_milli_gpus: int
+    rule_milli_nodes: int
+    learner_milli_nodes: int | None
+    target_milli_nodes: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,14 @@ from controller.store import tables as t
 from controller.store.engine import open_engine, parse_url, reading, upsert
 from controller.store.engine import writing as transaction
 from controller.store.errors import StoreError, shown
-from controller.store.learning_records import LearningDay, LearningEvent, LearningOutcome, LearningTick, ModelFile
+from controller.store.learning_records import (
+    LearningDay,
+    LearningEvent,
+    LearningOutcome,
+    LearningPoint,
+    LearningTick,
+    ModelFile,
+)
 from controller.store.migrate import migrate, revision
 from controller.store.records import (
     ActionRow,
@@ -358,6 +365,13 @@ class Store:
         """What learning wanted in a pool, newest first, without ``inputs`` (see ``learning_tick``)."""
         with reading(self._engine) as connection:
             return learning.ticks(connection, cluster, pool, start_s, stop_s, limit)
+
+    def learning_points(
+        self, cluster: str, pool: str, start_s: int = 0, stop_s: int = EVER_S, max_points: int = 500
+    ) -> list[LearningPoint]:
+        """What learner and rule wanted in a pool over time, oldest first, thinned to at most so many points."""
+        with reading(self._engine) as connection:
+            return learning.points(connection, cluster, pool, start_s, stop_s, max_points)
 
     def learning_outcomes(
         self, cluster: str, pool: str, start_s: int = 0, stop_s: int = EVER_S, limit: int = 500

@@ -17,6 +17,7 @@ from controller.store import (
     LearningDay,
     LearningEvent,
     LearningOutcome,
+    LearningPoint,
     LearningTick,
     ModelFile,
     Retention,
@@ -155,6 +156,29 @@ def test_days_come_by_day_and_name_and_events_by_kind(store: Store) -> None:
     assert store.learning_days("east", "h100") == [days[2], days[1], days[0]]
     assert store.learning_events("east", "h100", kind="gate") == [events[1]]
     assert store.learning_events("east", "h100", limit=1) == [events[2]]
+
+
+def test_points_are_every_tick_or_means_of_stretches(store: Store) -> None:
+    """Six ticks a minute apart; where two points are enough, five minutes are one, and unknown wishes count as none."""
+    wishes: tuple[int | None, ...] = (10, 13, None, 12, 10, None)
+    begin = T0 - T0 % 300
+    store.append_learning(
+        a_learning_tick(begin + 60 * k, learner_nodes=wish, rule_nodes=k, demand_milli_gpus=k)
+        for k, wish in enumerate(wishes)
+    )
+    every = store.learning_points("east", "h100")
+    assert [(one.at_s, one.learner_milli_nodes) for one in every[:3]] == [
+        (begin, 10_000),
+        (begin + 60, 13_000),
+        (begin + 120, None),
+    ]
+    # (10 + 13 + 12 + 10) / 4 nodes; the rule's 0 … 4 and 5; ten nodes aimed at.
+    assert store.learning_points("east", "h100", max_points=2) == [
+        LearningPoint(begin, 2, 2_000, 11_250, 10_000),
+        LearningPoint(begin + 300, 5, 5_000, None, 10_000),
+    ]
+    assert [one.at_s for one in store.learning_points("east", "h100", begin + 60, begin + 120)] == [begin + 60]
+    assert store.learning_points("east", "a100") == store.learning_points("west", "h100") == []
 
 
 def test_pools_may_share_a_model_file(store: Store) -> None:
