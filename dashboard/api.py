@@ -149,7 +149,7 @@ def decision(look: Looking, tick_id: str) -> dict[str, Any]:
 @router.get("/teams/{pool}/{team}/series", tags=["data"])
 def team_series(look: Looking, pool: str, team: str, points: Annotated[int, Query(ge=2, le=5000)] = POINTS) -> Series:
     """A team's standing over time."""
-    _known(look, pool, team)
+    known(look, pool, team)
     columns = look.store.team_series(look.cluster, pool, team, look.span.start_s, look.span.stop_s, points)
     return Series(step_s=columns.step_s, at_s=columns.at_s, values=columns.values)
 
@@ -157,31 +157,33 @@ def team_series(look: Looking, pool: str, team: str, points: Annotated[int, Quer
 @router.get("/pools/{pool}/series", tags=["data"])
 def pool_series(look: Looking, pool: str, points: Annotated[int, Query(ge=2, le=5000)] = POINTS) -> Series:
     """A pool's standing over time."""
-    _known(look, pool, "")
+    known(look, pool, "")
     columns = look.store.pool_series(look.cluster, pool, look.span.start_s, look.span.stop_s, points)
     return Series(step_s=columns.step_s, at_s=columns.at_s, values=columns.values)
 
 
-def _known(look: Looking, pool: str, team: str) -> None:
+def known(look: Looking, pool: str, team: str) -> None:
+    """Refuse series of which nothing is stored."""
     if (pool, team) not in look.store.series(look.cluster):
         raise HTTPException(404, f"no series of team {team!r} in pool {pool!r}" if team else f"no pool {pool!r}")
 
 
-def _figure(figure: Any) -> Response:
+def chart(figure: Any) -> Response:
+    """A figure as an answer."""
     return Response(figures.document(figure), media_type="application/json")
 
 
 @router.get("/figures/pools/{pool}/{name}", tags=["figures"])
 def pool_figure(look: Looking, pool: str, name: str) -> Response:
     """A pool's chart: ``fleet`` or ``nodes``."""
-    _known(look, pool, "")
+    known(look, pool, "")
     if name not in ("fleet", "nodes"):
         raise HTTPException(404, f"no chart {name!r}; there are fleet and nodes")
     columns = look.store.pool_series(look.cluster, pool, look.span.start_s, look.span.stop_s, POINTS)
     if name == "nodes":
-        return _figure(figures.nodes(columns.at_s, columns.values, look.zone))
+        return chart(figures.nodes(columns.at_s, columns.values, look.zone))
     per_node = look.gpus_per_node.get(pool, 0)
-    return _figure(figures.fleet(columns.at_s, columns.values, look.zone, per_node, _expected(look, pool)))
+    return chart(figures.fleet(columns.at_s, columns.values, look.zone, per_node, _expected(look, pool)))
 
 
 def _expected(look: Look, pool: str) -> list[figures.Expected]:
@@ -200,13 +202,13 @@ def _expected(look: Look, pool: str) -> list[figures.Expected]:
 @router.get("/figures/teams/{pool}/{team}/{name}", tags=["figures"])
 def team_figure(look: Looking, pool: str, team: str, name: str) -> Response:
     """A team's chart: ``share`` or ``waits``."""
-    _known(look, pool, team)
+    known(look, pool, team)
     columns = look.store.team_series(look.cluster, pool, team, look.span.start_s, look.span.stop_s, POINTS)
     if name == "share":
-        return _figure(figures.team(columns.at_s, columns.values, look.zone))
+        return chart(figures.team(columns.at_s, columns.values, look.zone))
     if name == "waits":
         longest = columns.values["longest_wait_s_max"]
-        return _figure(figures.waits(columns.at_s, columns.values["pending"], longest, look.zone))
+        return chart(figures.waits(columns.at_s, columns.values["pending"], longest, look.zone))
     raise HTTPException(404, f"no chart {name!r}; there are share and waits")
 
 
@@ -215,7 +217,7 @@ def forecast_figure(
     look: Looking, pool: str, window: str, team: Annotated[str, Query(max_length=100)] = ""
 ) -> Response:
     """Forecast quantiles against actual demand; ``window`` as ``600-1500`` (seconds ahead), no team for the total."""
-    _known(look, pool, team)
+    known(look, pool, team)
     start, _, end = window.partition("-")
     if not (start.isdigit() and end.isdigit()):
         raise HTTPException(422, "window: two numbers of seconds, such as 600-1500")
@@ -227,19 +229,19 @@ def forecast_figure(
     quantiles = {level: [point.milli_gpus[i] for point in rows] for i, level in enumerate(levels)}
     middle = (span[0] + span[1]) // 2
     moments = [point.issued_at_s + middle for point in rows]
-    return _figure(figures.forecast(moments, quantiles, actual.at_s, actual["demand"], look.zone))
+    return chart(figures.forecast(moments, quantiles, actual.at_s, actual["demand"], look.zone))
 
 
 @router.get("/figures/ahead/{pool}", tags=["figures"])
 def ahead_figure(look: Looking, pool: str, team: Annotated[str, Query(max_length=100)] = "") -> Response:
     """The next day and a half by the hour, after the last three days; no team for the total."""
-    _known(look, pool, team)
+    known(look, pool, team)
     now_s = look.now.tick.at_s if look.now else 0
     past = look.store.demand_series(look.cluster, pool, team, now_s - 28 * DAY_S, now_s + 1, 28 * 288)
     rows = [(at, team, milli / MILLI) for at, milli in zip(past.at_s, past["demand"], strict=True)]
     panel = panel_from_rows(rows, look.zone)
     if panel is None:
-        return _figure(figures.ahead([], {}, [], [], look.zone))
+        return chart(figures.ahead([], {}, [], [], look.zone))
     made = day_ahead(panel, team, panel.time(panel.rows))
     hours = [made.start_s + hour * 3600 for hour in range(HOURS)]
     quantiles = {
@@ -247,6 +249,6 @@ def ahead_figure(look: Looking, pool: str, team: Annotated[str, Query(max_length
         for i, level in enumerate(made.levels)
     }
     recent = [k for k, at in enumerate(past.at_s) if at >= now_s - 3 * DAY_S]
-    return _figure(
+    return chart(
         figures.ahead(hours, quantiles, [past.at_s[k] for k in recent], [past["demand"][k] for k in recent], look.zone)
     )

@@ -16,8 +16,8 @@ from starlette.middleware.gzip import GZipMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from controller.store import Store, StoreError
-from dashboard import api, figures, view
-from dashboard.pages import decisions, forecasts, nodes, overview, teams
+from dashboard import api, api_learning, figures, view
+from dashboard.pages import decisions, forecasts, learning, nodes, overview, teams
 
 HERE = Path(__file__).parent
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]", "::1", "testserver")
@@ -49,9 +49,10 @@ def create_app(store: Store, *, title: str = "tidegate", hosts: tuple[str, ...] 
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=[*LOCAL_HOSTS, *hosts])
     app.middleware("http")(_secured)
     app.mount("/static", StaticFiles(directory=HERE / "static"), name="static")
-    for page in (overview, forecasts, teams, decisions, nodes):
+    for page in (overview, forecasts, learning, teams, decisions, nodes):
         app.include_router(page.router)
     app.include_router(api.router)
+    app.include_router(api_learning.router)
     _plain_routes(app)
     _errors(app)
     return app

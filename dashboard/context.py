@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
 from fastapi import Depends, HTTPException, Query, Request
@@ -32,16 +33,39 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
+class Recorded:
+    """What pages need from inside a tick's record, which holds megabytes: read once a tick and not once a request.
+
+    ``gpu_hour_micro_usd`` has the pools that have a price; ``learning`` is that part of the policy, {} if not known.
+    """
+
+    tick_id: str = ""
+    zone: str = "UTC"
+    gpus_per_node: Mapping[str, int] = field(default_factory=dict)
+    gpu_hour_micro_usd: Mapping[str, int] = field(default_factory=dict)
+    learning: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Look:
     """One request's view of the data. ``now`` is None while the store is empty."""
 
     store: Store
     cluster: str
     clusters: tuple[str, ...]
-    zone: str
-    gpus_per_node: dict[str, int]
+    recorded: Recorded
     span: Span
     now: Now | None
+
+    @property
+    def zone(self) -> str:
+        """The policy's time zone."""
+        return self.recorded.zone
+
+    @property
+    def gpus_per_node(self) -> Mapping[str, int]:
+        """Of each pool."""
+        return self.recorded.gpus_per_node
 
     @property
     def problems(self) -> list[str]:
@@ -74,24 +98,15 @@ def look(
     now = store.now(chosen) if chosen else None
     inside = _recorded(request, store, now)
     span = _span(store, chosen, range_, from_, to)
-    return Look(store, chosen, clusters, inside.zone, inside.gpus_per_node, span, now)
+    return Look(store, chosen, clusters, inside, span, now)
 
 
 Looking = Annotated[Look, Depends(look)]
 
 
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """What pages need from inside a tick's record, which holds megabytes: read once a tick and not once a request."""
-
-    tick_id: str
-    zone: str
-    gpus_per_node: dict[str, int]
-
-
 def _recorded(request: Request, store: Store, now: Now | None) -> Recorded:
     if now is None:
-        return Recorded("", "UTC", {})
+        return Recorded()
     kept: dict[str, Recorded] = request.app.state.recorded
     found = kept.get(now.tick.cluster)
     if found is None or found.tick_id != now.tick.id:
@@ -102,19 +117,36 @@ def _recorded(request: Request, store: Store, now: Now | None) -> Recorded:
 def _read(store: Store, tick_id: str) -> Recorded:
     record = store.record(tick_id)
     if record is None:
-        return Recorded(tick_id, "UTC", {})
-    pools = json.loads(record.snapshot)["pools"]
-    zone = str(json.loads(record.policy_bytes)["timezone"])
-    return Recorded(tick_id, zone, {pool["name"]: int(pool["gpus_per_node"]) for pool in pools})
+        return Recorded(tick_id)
+    pools, policy = json.loads(record.snapshot)["pools"], json.loads(record.policy_bytes)
+    return Recorded(
+        tick_id,
+        str(policy["timezone"]),
+        {pool["name"]: int(pool["gpus_per_node"]) for pool in pools},
+        {
+            pool["name"]: int(pool["micro_usd_per_node_hour"]) // int(pool["gpus_per_node"])
+            for pool in pools
+            if pool.get("micro_usd_per_node_hour") and pool["gpus_per_node"]
+        },
+        policy.get("learning", {}),
+    )
 
 
 def _span(store: Store, cluster: str, name: str, from_: str, to: str) -> Span:
     known = store.span(cluster) if cluster else None
     first, last = known or (0, 0)
     if from_ or to:
-        return Span("custom", _moment(from_, "from") if from_ else first, (_moment(to, "to") if to else last) + 1)
+        start_s, stop_s = _moment(from_, "from") if from_ else first, _moment(to, "to") if to else last
+        if from_ and to and start_s > stop_s:
+            raise HTTPException(422, f"from: {from_!r} is later than to: {to!r}")
+        return Span("custom", start_s, stop_s + 1)
     length = view.RANGES[name]
     return Span(name, max(first, last - length) if length else first, last + 1)
+
+
+def ranging(looking: Look, name: str) -> Look:
+    """The same look over another of ``view.RANGES``."""
+    return replace(looking, span=_span(looking.store, looking.cluster, name, "", ""))
 
 
 def _moment(text: str, field: str) -> int:

@@ -32,8 +32,8 @@ const isDark = () => css("--scheme") === "dark";
 const LIGHTER = { "#0072B2": "#4BA6E0", "#009E73": "#33BF96" };
 function tinted(traces) {
   if (!isDark()) return traces;
-  const lighter = (line) => (line?.color in LIGHTER ? { ...line, color: LIGHTER[line.color] } : line);
-  return traces.map((trace) => ({ ...trace, line: lighter(trace.line) }));
+  const lighter = (ink) => (ink?.color in LIGHTER ? { ...ink, color: LIGHTER[ink.color] } : ink);
+  return traces.map((trace) => ({ ...trace, line: lighter(trace.line), marker: lighter(trace.marker) }));
 }
 
 async function draw(box) {

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import uvicorn
 from dashboard_seed import fill
+from learning_seed import learn
 from playwright.sync_api import Browser, sync_playwright
 
 from controller.store import open_store
@@ -55,9 +56,10 @@ class Served:
 
 @pytest.fixture(scope="session")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """Three teams, forty ticks, a violation, forecasts."""
+    """Three teams, forty ticks, a violation, forecasts, a learner that acts."""
     path = tmp_path_factory.mktemp("store") / "seeded.sqlite"
     fill(path, teams=3, ticks=40)
+    learn(path)
     running = Served(path)
     yield running
     running.stop()

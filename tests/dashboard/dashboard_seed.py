@@ -8,7 +8,7 @@ from controller.core.actions import action_id
 from controller.core.advice import Advice
 from controller.core.decide import decide
 from controller.core.forecast import TOTAL, Forecasts, SeriesForecast, WindowForecast
-from controller.core.policy import Bounds, Mode, Policy, Pool, PoolLimits, Team
+from controller.core.policy import Bounds, Learning, LearningMode, Mode, Policy, Pool, PoolLimits, Team
 from controller.core.quantities import MILLI, PPM, Amount
 from controller.core.snapshot import Node, PoolObservation, Snapshot, Workload, WorkloadState
 from controller.store import TickRecord, open_store
@@ -22,12 +22,12 @@ def names(teams: int) -> list[str]:
     return [f"team-{i:03}" for i in range(teams)]
 
 
-def policy_for(teams: int) -> Policy:
+def policy_for(teams: int, learning: str = "full") -> Policy:
     nodes = max(4, teams)
     pool = Pool("h100", (("gpu", "h100"),), PoolLimits(min_gpus=8, max_gpus=8 * nodes))
     each = Amount(ppm=PPM // teams)
     members = tuple(Team(name, (name,), priority=10, bounds=Bounds(floor=each)) for name in names(teams))
-    return Policy("seeded", Mode.ENFORCE, "Europe/Berlin", (pool,), members)
+    return Policy("seeded", Mode.ENFORCE, "Europe/Berlin", (pool,), members, learning=Learning(LearningMode(learning)))
 
 
 def snapshot_at(tick: int, teams: int, waiting: int = 1) -> Snapshot:
@@ -54,7 +54,8 @@ def snapshot_at(tick: int, teams: int, waiting: int = 1) -> Snapshot:
     for i in range(waiting):
         name, since = "patient" if i == 0 else f"patient-{i}", BEGIN_S - 1200 - 60 * i
         works.append(Workload(name, f"team-{i + 1:03}", "h100", 1, 8 * MILLI, WorkloadState.PENDING, since))
-    return Snapshot(CLUSTER, now, (PoolObservation("h100", 8, 600, target_nodes=len(nodes)),), nodes, tuple(works))
+    pool = PoolObservation("h100", 8, 600, target_nodes=len(nodes), micro_usd_per_node_hour=32_000_000)
+    return Snapshot(CLUSTER, now, (pool,), nodes, tuple(works))
 
 
 def forecasts_at(tick: int, teams: int) -> Forecasts:
@@ -67,9 +68,13 @@ def forecasts_at(tick: int, teams: int) -> Forecasts:
     )
 
 
-def append(store_path: Path, tick: int, teams: int, waiting: int = 1) -> str:
+def append(store_path: Path, tick: int, teams: int, waiting: int = 1, learning: str = "full") -> str:
     """Record one tick; returns its id."""
-    policy, snapshot, forecasts = policy_for(teams), snapshot_at(tick, teams, waiting), forecasts_at(tick, teams)
+    policy, snapshot, forecasts = (
+        policy_for(teams, learning),
+        snapshot_at(tick, teams, waiting),
+        forecasts_at(tick, teams),
+    )
     decision = decide(snapshot, forecasts, policy, snapshot.taken_at_s)
     record = TickRecord.of(
         snapshot=snapshot,

@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, Page
 PAGES = {
     "/": "Overview",
     "/forecasts?range=all": "Forecasts",
+    "/learning?range=all": "Learning",
     "/teams": "Teams",
     "/teams/h100/team-001?range=all": "team-001",
     "/decisions?range=all": "Decisions",
@@ -242,7 +243,7 @@ def test_two_hundred_teams_can_be_filtered_and_sorted(crowded, chromium: Browser
 
 
 def test_an_empty_store_says_what_to_do(empty, chromium: Browser) -> None:
-    for path in ("/", "/forecasts", "/teams", "/decisions", "/nodes"):
+    for path in ("/", "/forecasts", "/learning", "/teams", "/decisions", "/nodes"):
         page, faults = visit(chromium, empty.url + path)
         assert "Nothing recorded yet" in (page.locator("main").text_content() or "")
         assert faults == []

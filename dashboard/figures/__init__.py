@@ -1,4 +1,4 @@
-"""Charts as plain documents: data in, a Plotly figure out. The only module that knows Plotly; it draws, nothing else.
+"""Charts as plain documents: data in, a Plotly figure out. The only package that knows Plotly; it draws, nothing else.
 
 Colours are those of Okabe & Ito (2008), told apart by all kinds of colour vision; a meaning keeps its colour on every
 page. Times are in the policy's zone. Colours of text and ground are left to the page, which knows light from dark.
@@ -49,7 +49,8 @@ def gpus(milli: Sequence[int]) -> list[float]:
     return [value / 1000 for value in milli]
 
 
-def _figure(zone: str, unit: str = "GPUs") -> go.Figure:
+def blank(zone: str, unit: str = "GPUs") -> go.Figure:
+    """A chart over time without lines yet."""
     figure = go.Figure()
     figure.update_layout(
         margin={"l": 56, "r": 12, "t": 8, "b": 40},
@@ -62,16 +63,17 @@ def _figure(zone: str, unit: str = "GPUs") -> go.Figure:
     return figure
 
 
-def _line(
+def line(
     figure: go.Figure,
     x: list[str],
-    y: Sequence[float],
+    y: Sequence[float | None],
     name: str,
     colour: str,
     *,
     dash: str = "solid",
     width: float = 2,
 ) -> None:
+    """Add a line of steps: a value holds until the next one."""
     figure.add_scatter(
         x=x,
         y=list(y),
@@ -111,7 +113,7 @@ def fleet(
 
     ``gpus_per_node`` 0: not known, the target is left out.
     """
-    figure, x = _figure(zone), times(at_s, zone)
+    figure, x = blank(zone), times(at_s, zone)
     figure.add_scatter(
         x=x,
         y=gpus(columns["supply_milli_gpus"]),
@@ -122,12 +124,12 @@ def fleet(
         line={"color": SUPPLY, "width": 1.5, "shape": "hv"},
         hovertemplate="%{y:,.1f}",
     )
-    _line(figure, x, gpus(columns["held_milli_gpus"]), "held by work", HELD)
-    _line(figure, x, gpus(columns["demand_milli_gpus"]), "demand (running + waiting)", DEMAND)
-    _line(figure, x, gpus(columns["obtainable_milli_gpus"]), "most that can be had", CEILING, dash="dot", width=1)
+    line(figure, x, gpus(columns["held_milli_gpus"]), "held by work", HELD)
+    line(figure, x, gpus(columns["demand_milli_gpus"]), "demand (running + waiting)", DEMAND)
+    line(figure, x, gpus(columns["obtainable_milli_gpus"]), "most that can be had", CEILING, dash="dot", width=1)
     if gpus_per_node:
         target = [nodes * gpus_per_node for nodes in columns["target_nodes"]]
-        _line(figure, x, target, "target", TARGET, dash="dash", width=1.5)
+        line(figure, x, target, "target", TARGET, dash="dash", width=1.5)
     for window in expected:
         _box(figure, window, zone)
     return figure
@@ -153,7 +155,7 @@ def _box(figure: go.Figure, window: Expected, zone: str) -> None:
 
 def nodes(at_s: Sequence[int], columns: Mapping[str, Sequence[int]], zone: str) -> go.Figure:
     """A pool's nodes by state, and the targets."""
-    figure, x = _figure(zone, "nodes"), times(at_s, zone)
+    figure, x = blank(zone, "nodes"), times(at_s, zone)
     for field, name, colour in (("nodes_ready", "ready", SUPPLY), ("nodes_booting", "booting", SKY)):
         figure.add_scatter(
             x=x,
@@ -164,16 +166,16 @@ def nodes(at_s: Sequence[int], columns: Mapping[str, Sequence[int]], zone: str) 
             line={"color": colour, "width": 0.5, "shape": "hv"},
             hovertemplate="%{y:,.0f}",
         )
-    _line(figure, x, columns["target_nodes"], "target", TARGET, width=1.5)
-    _line(figure, x, columns["rule_nodes"], "what the rule alone would have", GREY, dash="dot", width=1.5)
+    line(figure, x, columns["target_nodes"], "target", TARGET, width=1.5)
+    line(figure, x, columns["rule_nodes"], "what the rule alone would have", GREY, dash="dot", width=1.5)
     return figure
 
 
 def team(at_s: Sequence[int], columns: Mapping[str, Sequence[int]], zone: str) -> go.Figure:
     """A team's demand and holdings within its share and bounds."""
-    figure, x = _figure(zone), times(at_s, zone)
-    _line(figure, x, gpus(columns["ceiling"]), "ceiling", CEILING, dash="dot", width=1)
-    _line(figure, x, gpus(columns["floor"]), "floor", FLOOR, dash="dash", width=1)
+    figure, x = blank(zone), times(at_s, zone)
+    line(figure, x, gpus(columns["ceiling"]), "ceiling", CEILING, dash="dot", width=1)
+    line(figure, x, gpus(columns["floor"]), "floor", FLOOR, dash="dash", width=1)
     figure.add_scatter(
         x=x,
         y=gpus(columns["share"]),
@@ -184,14 +186,14 @@ def team(at_s: Sequence[int], columns: Mapping[str, Sequence[int]], zone: str) -
         line={"color": SHARE, "width": 1.5, "shape": "hv"},
         hovertemplate="%{y:,.1f}",
     )
-    _line(figure, x, gpus(columns["demand"]), "demand", DEMAND)
-    _line(figure, x, gpus(columns["held"]), "held", HELD)
+    line(figure, x, gpus(columns["demand"]), "demand", DEMAND)
+    line(figure, x, gpus(columns["held"]), "held", HELD)
     return figure
 
 
 def waits(at_s: Sequence[int], pending: Sequence[int], longest_wait_s: Sequence[int], zone: str) -> go.Figure:
     """GPUs waited for, and how long the longest wait is."""
-    figure, x = _figure(zone, "GPUs waited for"), times(at_s, zone)
+    figure, x = blank(zone, "GPUs waited for"), times(at_s, zone)
     figure.add_scatter(
         x=x,
         y=gpus(pending),
@@ -234,7 +236,7 @@ def forecast(
     made_for_s: Sequence[int], quantiles: Quantiles, actual_at_s: Sequence[int], actual: Sequence[int], zone: str
 ) -> go.Figure:
     """Forecast quantiles at the moments they were made for, against what came; each band names its levels."""
-    figure, x = _figure(zone), times(made_for_s, zone)
+    figure, x = blank(zone), times(made_for_s, zone)
     levels = sorted(quantiles)
     for low, high, alpha in _bands(levels):
         figure.add_scatter(
@@ -259,7 +261,7 @@ def forecast(
             line={"color": BLUE, "width": 1.5},
             hovertemplate="%{y:,.1f}",
         )
-    _line(figure, times(actual_at_s, zone), gpus(actual), "actual demand", ORANGE)
+    line(figure, times(actual_at_s, zone), gpus(actual), "actual demand", ORANGE)
     return figure
 
 
@@ -267,8 +269,8 @@ def ahead(
     hours_s: Sequence[int], quantiles: Quantiles, actual_at_s: Sequence[int], actual: Sequence[int], zone: str
 ) -> go.Figure:
     """The coming hours as a band, after what was."""
-    figure, x = _figure(zone), times(hours_s, zone)
-    _line(figure, times(actual_at_s, zone), gpus(actual), "demand so far", ORANGE, width=1.5)
+    figure, x = blank(zone), times(hours_s, zone)
+    line(figure, times(actual_at_s, zone), gpus(actual), "demand so far", ORANGE, width=1.5)
     if quantiles:
         low, high = min(quantiles), max(quantiles)
         figure.add_scatter(
@@ -284,7 +286,7 @@ def ahead(
             name=f"expected, {low / 10:g}–{high / 10:g} %",
             hovertemplate="up to %{y:,.1f}",
         )
-        _line(figure, x, gpus(quantiles[500]), "expected, median", BLUE)
+        line(figure, x, gpus(quantiles[500]), "expected, median", BLUE)
     return figure
 
 
