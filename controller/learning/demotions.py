@@ -48,8 +48,9 @@ class Cause:
 
     ``leaves``: the highest rung while it lasts. ``keeps_rung``: afterwards the learner is back where it was, because
     nothing said that its choices were bad; else it climbs anew from ``leaves``. ``wait_s``: how long the reading must
-    have been well. ``sampled``: the reading is about this moment only, so that time in which nobody looked counts as
-    nothing (the others are about days). ``why`` and ``again`` end the sentences for people.
+    have been well. ``unit``, ``scale``: how an event keeps the reading, as a whole number. ``sampled``: the reading is
+    about this moment only, so that time in which nobody looked counts as nothing (the others are about days). ``why``
+    and ``again`` end the sentences for people.
     """
 
     code: Code
@@ -59,8 +60,10 @@ class Cause:
     bad: Callable[[Monitors], bool]
     well: Callable[[Monitors], bool]
     reading: Callable[[Monitors], float | None]
+    unit: str
     why: str
     again: str
+    scale: int = 1000
     sampled: bool = False
 
 
@@ -86,8 +89,10 @@ CAUSES = (
         bad=lambda seen: not _inputs_well(seen),
         well=_inputs_well,
         reading=lambda seen: seen.inputs_age_s,
+        unit="inputs_age_s",
         why="its inputs are stale or not numbers",
         again="its inputs were fine for an hour",
+        scale=1,
         sampled=True,
     ),
     Cause(
@@ -98,6 +103,7 @@ CAUSES = (
         bad=lambda seen: seen.coverage is not None and not seen.coverage >= COVERAGE_LOST,
         well=lambda seen: seen.coverage is not None and seen.coverage >= COVERAGE_REGAINED,
         reading=lambda seen: seen.coverage,
+        unit="coverage_permille",
         why="the forecast's q .9 held in less than 80 % of the last 3 days",
         again="the forecast's q .9 was back at 85 % or more for a day",
     ),
@@ -109,6 +115,7 @@ CAUSES = (
         bad=lambda seen: _above(seen.cost_cusum, CUSUM_LIMIT),
         well=lambda seen: _within(seen.cost_cusum, CUSUM_LIMIT),
         reading=lambda seen: seen.cost_cusum,
+        unit="cusum_milli",
         why="it has cost more than the rule for too long",
         again="seven days have passed since it cost too much",
     ),
@@ -120,6 +127,7 @@ CAUSES = (
         bad=lambda seen: _above(seen.clipped_share, CLIPPED_LIMIT),
         well=lambda seen: _within(seen.clipped_share, CLIPPED_LIMIT),
         reading=lambda seen: seen.clipped_share,
+        unit="clipped_permille",
         why="the shield changed more than 1 % of the last day's targets",
         again="the shield changed 1 % of its targets or fewer for a day",
     ),
@@ -131,6 +139,7 @@ CAUSES = (
         bad=lambda seen: _above(seen.infidelity, INFIDELITY_LIMIT),
         well=lambda seen: _within(seen.infidelity, INFIDELITY_LIMIT),
         reading=lambda seen: seen.infidelity,
+        unit="infidelity_permille",
         why="the replay that judges it is more than 5 % off what was paid",
         again="the replay that judges it was within 5 % of what was paid for a day",
     ),

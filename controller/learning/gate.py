@@ -26,8 +26,15 @@ LEAST_DAYS = 2
 """One saving has no spread; two have a poor one, and what is left to chance the ladder's patience takes up."""
 STEPS_A_DAY = 288
 """Of five minutes. A day counts from half of them on, known and judged."""
+LARGEST = 1e12
+"""GPU-hours a day beyond which a value is a fault and no cost: a million GPUs make 24 million."""
 TIE = 1e-9
 """GPU-hours below which two scores are equal: the last digits of a float must not choose who acts."""
+
+
+def is_cost(value: float) -> bool:
+    """Whether it is a number that a day of GPU-hours can be; NaN and infinity are not."""
+    return abs(value) <= LARGEST
 
 
 class Why(StrEnum):
@@ -134,7 +141,8 @@ def judge(
     """Decide who acts from ``midnight_s`` on. ``shadows``: the simplest candidate first, which wins ties.
 
     Only days that were over at ``midnight_s`` and began within the seven days before it are looked at, and of those
-    only the ones of which half the steps are known. A candidate with a value among them that is not finite cannot act.
+    only the ones of which half the steps are known; a day handed in twice counts as it was handed in last. A candidate
+    with a value among them that is no cost (``is_cost``) cannot act.
 
     The ``incumbent`` stays while it passes by itself, unless the best challenger passes the same test with the
     incumbent in the rule's place: the mean of their daily differences is above one standard error of those differences.
@@ -162,7 +170,7 @@ def _counted(days: Sequence[Day], midnight_s: int, steps_a_day: int) -> tuple[Da
 
 def _standing(name: str, days: tuple[Day, ...]) -> Standing:
     n = len(days)
-    if not all(isfinite(day.saving) and isfinite(day.cost_rule) for day in days):
+    if not all(is_cost(day.saving) and is_cost(day.cost_rule) for day in days):
         return Standing(name, nan, nan, n, Why.NOT_A_NUMBER)
     mean, error = _mean_and_error([day.saving for day in days])
     if n < LEAST_DAYS:
@@ -202,4 +210,4 @@ def _rule_acts(table: tuple[Standing, ...], midnight_s: int) -> Verdict:
 
 
 def _milli(value: float) -> int | str:
-    return round(1000 * value) if isfinite(value) else "unknown"
+    return round(1000 * value) if isfinite(1000 * value) else "unknown"

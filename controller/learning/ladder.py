@@ -1,8 +1,9 @@
 """How far the learner may go now: off, shadow, advise, raise-only, full; up slowly, down at once.
 
-It climbs one rung at a midnight after good days, never above the policy's ceiling, and goes down by itself within the
-tick in which something is wrong (``controller.learning.demotions`` has the table). Some causes hold the learner down
-and then let it go back to where it was; the others cost it its rung, and it climbs anew.
+It climbs one rung at a midnight after good days (with no patience: to the top at once), never above the ceiling that
+the policy sets, and goes down by itself within the tick in which something is wrong (``controller.learning.demotions``
+has the table). Some causes hold the learner down and then let it go back to where it was; the others cost it its rung,
+and it climbs anew.
 
 Pure and total: a state, this tick's readings, the policy's ceiling and the moment give the next state and what to tell.
 """
@@ -31,6 +32,8 @@ VERDICT_LASTS_S = 2 * DAY_S
 """A verdict holds for the day after its midnight; one nightly run may fail before the rule acts again."""
 WHOLE_DAY_S = 22 * HOUR_S
 """A day without trouble counts from here on: the day of a clock change has 23 hours, a tick may come late."""
+UNSEEN_S = DAY_S - WHOLE_DAY_S
+"""A stretch without a step that a good day may hold; after a longer one nobody can say what kind of day it was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +50,8 @@ class LadderState:
     """Where one pool's learner stands; integers and texts only.
 
     ``rung`` is in force, ``earned`` what it returns to once nothing holds it. ``chosen`` is the gate's. ``since_s``:
-    when ``earned`` was reached, or the last hold ended if that was later; a good day begins no earlier. ``judged_s``:
-    the newest midnight whose verdict was taken in. ``seen_s``: the last step.
+    when ``earned`` was reached, or the last hold or blind stretch ended if that was later; a good day begins there.
+    ``judged_s``: the newest midnight whose verdict was taken in. ``seen_s``: the last step.
     """
 
     rung: LearningMode = LearningMode.OFF
@@ -87,7 +90,7 @@ class LadderState:
                     for one in kept["holds"]
                 ),
             )
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise InputError.one("ladder", repr(error), "what LadderState.to_plain gave") from error
 
 
@@ -119,13 +122,14 @@ def step(
 ) -> tuple[LadderState, tuple[Event, ...]]:
     """One tick: to be taken before advice is asked for, since what is wrong must act in this tick.
 
-    ``ceiling`` off or ``kill`` puts everything back to the beginning. ``patience_days`` stands in for
-    ``PATIENCE_DAYS`` (0: every midnight at which the gate says on, for a backtest). Total: no reading raises.
+    ``ceiling`` off or ``kill`` puts everything back to the beginning. ``patience_days``: good days on every rung, None
+    for ``PATIENCE_DAYS``; 0 climbs to the ceiling in one step as soon as the verdict in force is on and nothing holds.
+    Total: no reading raises.
     """
     if kill or ceiling is LearningMode.OFF:
         return _killed(state, now_s, Code.KILL_FLAG if kill else Code.MODE_OFF)
     told: list[_Told] = []
-    after = _switched_on(state, now_s, told)
+    after = _switched_on(_clocked(state, now_s), now_s, told)
     after = _held(after, seen, now_s, told)
     after = _under(after, ceiling, now_s, told)
     after = _expired(after, now_s, told)
@@ -133,6 +137,8 @@ def step(
     new = verdict is not None and (after.judged_s is None or verdict.midnight_s > after.judged_s)
     if verdict is not None and new and 0 <= now_s - verdict.midnight_s < VERDICT_LASTS_S:
         after = _judged(after, verdict, ceiling, now_s, patience_days, told)
+    if patience_days is not None and patience_days <= 0:
+        after = _at_once(after, ceiling, now_s, told)
     after = replace(after, rung=_lowest(after.earned, *_limits(after)), seen_s=now_s)
     events = (Event(now_s, kind, after.rung, after.acting, code, facts, text) for kind, code, facts, text in told)
     return after, tuple(events)
@@ -146,6 +152,13 @@ def _killed(state: LadderState, now_s: int, code: Code) -> tuple[LadderState, tu
     why = "the policy says off" if code is Code.MODE_OFF else "it was killed"
     facts: tuple[Fact, ...] = (("from", state.rung.value),)
     return off, (Event(now_s, "kill", off.rung, off.acting, code, facts, f"Learning is off: {why}. The rule acts."),)
+
+
+def _clocked(state: LadderState, now_s: int) -> LadderState:
+    """Make moments fit the clock: none lies ahead of it, and no good day reaches over a blind stretch."""
+    blind = state.seen_s is not None and now_s - state.seen_s > UNSEEN_S
+    holds = tuple(replace(hold, begun_s=min(hold.begun_s, now_s)) for hold in state.holds)
+    return replace(state, since_s=now_s if blind else min(state.since_s, now_s), holds=holds)
 
 
 def _switched_on(state: LadderState, now_s: int, told: list[_Told]) -> LadderState:
@@ -240,13 +253,25 @@ def _judged(
     )
     if not on or after.earned is ceiling:
         return after
-    needed = PATIENCE_DAYS[after.earned] if patience_days is None else patience_days
+    needed = PATIENCE_DAYS[after.earned] if patience_days is None else max(1, patience_days)
     if after.good_days < needed:
         return after
     rung = RUNGS[RUNGS.index(after.earned) + 1]
-    facts: tuple[Fact, ...] = (("from", after.earned.value), ("good_days", after.good_days))
-    told.append(("promotion", Code.GOOD_DAYS, facts, f"Up to {rung.value}: {after.good_days} good days in a row."))
-    return replace(after, earned=rung, since_s=now_s, good_days=0)
+    days = "a good day" if after.good_days == 1 else f"{after.good_days} good days in a row"
+    return _promoted(after, rung, now_s, f"Up to {rung.value}: {days}.", told)
+
+
+def _at_once(state: LadderState, ceiling: LearningMode, now_s: int, told: list[_Told]) -> LadderState:
+    """To the ceiling while the verdict in force is on: for demos, and for a history that the operator trusts."""
+    if state.chosen == RULE or state.holds or state.earned is ceiling:
+        return state
+    return _promoted(state, ceiling, now_s, f"Up to {ceiling.value}: the policy asks for no good days.", told)
+
+
+def _promoted(state: LadderState, rung: LearningMode, now_s: int, text: str, told: list[_Told]) -> LadderState:
+    facts: tuple[Fact, ...] = (("from", state.earned.value), ("good_days", state.good_days))
+    told.append(("promotion", Code.GOOD_DAYS, facts, text))
+    return replace(state, earned=rung, since_s=now_s, good_days=0)
 
 
 def _limits(state: LadderState) -> tuple[LearningMode, ...]:
@@ -263,4 +288,6 @@ def _lowest(*rungs: LearningMode) -> LearningMode:
 
 def _reading(cause: Cause, seen: Monitors) -> Fact:
     value = cause.reading(seen)
-    return "reading_permille", round(1000 * value) if value is not None and isfinite(value) else "unknown"
+    if value is None or not isfinite(cause.scale * value):
+        return cause.unit, "unknown"
+    return cause.unit, round(cause.scale * value)

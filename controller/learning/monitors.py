@@ -14,7 +14,7 @@ from typing import Any
 
 from controller.core.errors import InputError
 from controller.core.quantities import DAY_S, HOUR_S
-from controller.learning.gate import Verdict
+from controller.learning.gate import Verdict, is_cost
 
 DRIFT = 0.5
 """k: half the shift, in standard deviations, that is to be found soon (Page 1954; Montgomery, ch. 9)."""
@@ -47,10 +47,10 @@ class Cusum:
     def observe(self, regret: float, rule_cost: float) -> Cusum:
         """Take in a period: cost less the rule's cost, and the rule's cost, in GPU-hours.
 
-        A value that is not finite makes the reading NaN until the next period, and is not learned from. Periods without
-        known demand are not observed at all.
+        A value that is no cost (``gate.is_cost``) makes the reading NaN until the next period, and is not learned from.
+        Periods without known demand are not observed at all.
         """
-        if not (isfinite(regret) and isfinite(rule_cost)):
+        if not (is_cost(regret) and is_cost(rule_cost)):
             return replace(self, sum=nan)
         before = 0.0 if isnan(self.sum) else self.sum
         after = before if self.n < WARM_UP else max(0.0, before + self._standardised(regret) - DRIFT)
@@ -89,13 +89,15 @@ class Tally:
     buckets: tuple[tuple[int, int, int], ...] = ()
 
     def observe(self, at_s: int, held: bool) -> Tally:
-        """Take in one observation; what is older than the newest by ``keep_s`` is forgotten."""
+        """Take in one observation; what is ``keep_s`` or more away from it is forgotten, also ahead of it.
+
+        A clock that jumped ahead and back must not leave a future behind that nothing replaces.
+        """
         hour = at_s - at_s % HOUR_S
         counts = {start: (times, of) for start, times, of in self.buckets}
         times, of = counts.get(hour, (0, 0))
         counts[hour] = (times + int(held), of + 1)
-        newest = max(counts)
-        kept = [(start, *counts[start]) for start in sorted(counts) if start > newest - self.keep_s]
+        kept = [(start, *counts[start]) for start in sorted(counts) if abs(start - hour) < self.keep_s]
         return replace(self, buckets=tuple(kept))
 
     @property
@@ -118,8 +120,9 @@ class Fidelity:
     def observe(self, day_s: int, live: float, replayed: float) -> Fidelity:
         """Take in a day (again: the later account counts); the last seven are kept, those that the gate judges."""
         known = {day: (lived, again) for day, lived, again in self.days} | {day_s: (live, replayed)}
-        newest = max(known)
-        return Fidelity(tuple((day, *known[day]) for day in sorted(known) if day > newest - 7 * DAY_S + DAY_S // 2))
+        # Half a day of slack: local midnights are 23 or 25 hours apart when clocks change.
+        near = 7 * DAY_S - DAY_S // 2
+        return Fidelity(tuple((day, *known[day]) for day in sorted(known) if abs(day - day_s) < near))
 
     @property
     def ratio(self) -> float | None:
@@ -152,7 +155,7 @@ class Monitors:
     verdict: Verdict | None = None
 
 
-_CUSUM_FLOATS = ("sum", "mean", "variance", "mean_rule_cost")
+_MOMENTS = ("mean", "variance", "mean_rule_cost")
 COVERAGE_S = 3 * DAY_S
 LEAST_FORECASTS = 288
 """Forecasts that must have come due before coverage says anything: a day of 5-minute steps."""
@@ -209,7 +212,11 @@ class Watch:
     def to_plain(self) -> dict[str, Any]:
         """What JSON knows; a NaN is null."""
         return {
-            "cusum": {"n": self.cusum.n, **{name: _number(getattr(self.cusum, name)) for name in _CUSUM_FLOATS}},
+            "cusum": {
+                "sum": _number(self.cusum.sum),
+                "n": self.cusum.n,
+                **{name: getattr(self.cusum, name) for name in _MOMENTS},
+            },
             "coverage": [list(one) for one in self.coverage.buckets],
             "clipping": [list(one) for one in self.clipping.buckets],
             "fidelity": [[day, _number(live), _number(again)] for day, live, again in self.fidelity.days],
@@ -220,14 +227,13 @@ class Watch:
         """Read back what ``to_plain`` gave; ``InputError`` for anything else."""
         try:
             cost = kept["cusum"]
-            total, mean, variance, of_rule = map(_float, (cost[name] for name in _CUSUM_FLOATS))
             return cls(
-                Cusum(total, int(cost["n"]), mean, variance, of_rule),
+                Cusum(_float(cost["sum"]), int(cost["n"]), *(float(cost[name]) for name in _MOMENTS)),
                 Tally(COVERAGE_S, tuple((int(a), int(b), int(c)) for a, b, c in kept["coverage"])),
                 Tally(DAY_S, tuple((int(a), int(b), int(c)) for a, b, c in kept["clipping"])),
                 Fidelity(tuple((int(day), _float(live), _float(again)) for day, live, again in kept["fidelity"])),
             )
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise InputError.one("watch", repr(error), "what Watch.to_plain gave") from error
 
 
