@@ -24,6 +24,13 @@ GATED = "gated"
 SHOWN_DAYS = 30
 MOST_EVENTS = 200
 MOST_WEIGHTS = 8
+_RUNG_WORDS = {
+    LearningMode.OFF: "nothing is measured",
+    LearningMode.SHADOW: "it is measured and changes nothing",
+    LearningMode.ADVISE: "its targets are recorded as advice and change nothing",
+    LearningMode.RAISE_ONLY: "it may raise the target, never lower it below the rule's",
+    LearningMode.FULL: "it may raise and lower the target",
+}
 _PASSED = (Why.SAVES.value, Why.INCUMBENT_STAYS.value)
 
 
@@ -81,6 +88,16 @@ class PoolLearning:
         return f"{name[:1].upper()}{name[1:]} sets the target of {self.pool}."
 
     @property
+    def rung_words(self) -> str:
+        """What the rung lets the learner do."""
+        return _RUNG_WORDS[self.rung]
+
+    @property
+    def has_history(self) -> bool:
+        """Whether anything at all was recorded."""
+        return bool(self.changes or self.verdicts or self.standing or self.phase == "young")
+
+    @property
     def held(self) -> bool:
         """Whether a monitor holds the learner down."""
         return any(one.state in ("over", "held") for one in self.readings)
@@ -130,16 +147,16 @@ def pool_learning(look: Look, pool: str) -> PoolLearning:
     )
 
 
-def read_kept(kept: Mapping[str, Any]) -> Kept:
-    """Read what is under ``learning_key``; a part that cannot be read is as good as absent."""
-    ladder, watch = None, None
+def read_kept(kept: Any) -> Kept:
+    """Read what is under ``learning_key``; what another version wrote is as good as absent."""
     try:
         ladder = LadderState.from_plain(kept["ladder"]) if "ladder" in kept else None
         watch = Watch.from_plain(kept["watch"]) if "watch" in kept else None
-    except InputError:
-        pass
-    weights = tuple((str(name), int(parts)) for name, parts in kept.get("weights", ()))
-    return Kept(ladder, watch.read(kept.get("inputs_age_s")) if watch else None, "inputs_age_s" in kept, weights)
+        weights = tuple((str(name), int(parts)) for name, parts in kept.get("weights", ()))
+        age_s = None if kept.get("inputs_age_s") is None else float(kept["inputs_age_s"])
+    except (InputError, TypeError, ValueError, AttributeError):
+        return Kept()
+    return Kept(ladder, watch.read(age_s) if watch else None, "inputs_age_s" in kept, weights)
 
 
 def recent_days(look: Look, pool: str) -> list[LearningDay]:
@@ -224,7 +241,7 @@ def climb(
     needed = PATIENCE_DAYS[earned] if patience is None else int(patience)
     done = ladder.good_days if ladder else 0
     left = max(needed - done, 1)
-    return f"{left} more good {'day' if left == 1 else 'days'} in a row on this rung ({done} of {needed} so far)."
+    return f"{left} more good {'day' if left == 1 else 'days'} on this rung ({done} of {needed} in a row so far)."
 
 
 def _weights(kept: Kept, tick: LearningTick | None, table: Mapping[str, Standing]) -> tuple[Weight, ...]:

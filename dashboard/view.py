@@ -22,6 +22,16 @@ KINDS = {
     "repartition": "partition",
 }
 """Kinds of action in people's words."""
+RULES = {
+    "starved": "waits for what is due to it",
+    "below_floor": "below its floor",
+    "cpu_squatter": "pods without a GPU on GPU nodes",
+    "idle_gpus": "idle GPUs",
+    "gpu_fraction": "more than its part of a GPU",
+    "gpu_missing": "nodes without their GPUs",
+    "owner_coverage": "work of no team",
+}
+"""Rules that can be broken, in people's words."""
 RANGES = {"1h": 3600, "6h": 21_600, "1d": 86_400, "7d": 604_800, "30d": 2_592_000, "all": 0}
 
 
@@ -69,8 +79,24 @@ def why(row: ActionRow) -> str:
 def measured(row: ViolationRow) -> str:
     """What was measured against what is allowed, with units."""
     unit = {"milli_gpus": "_milli_gpus", "ppm": "_ppm", "s": "_s"}.get(row.unit, "")
-    limit = "due" if row.rule == "below_floor" else "allowed"
-    return f"{fact_text(unit, row.measured)} ({fact_text(unit, row.allowed)} {limit})"
+    word = {"milli_gpus": " GPUs", "nodes": " nodes"}.get(row.unit, "")
+    limit = "due" if row.rule == "below_floor" else "expected" if row.rule in _AT_LEAST else "allowed"
+    return f"{fact_text(unit, row.measured)}{word} ({fact_text(unit, row.allowed)}{word} {limit})"
+
+
+_AT_LEAST = ("idle_gpus", "owner_coverage")
+
+
+def beside_starved(broken: Sequence[ViolationRow], starved: Sequence[TeamStanding]) -> list[Reason]:
+    """Reasons of critical violations that naming the starved teams does not already tell."""
+    told = {(team.pool, team.team) for team in starved}
+    return [
+        one.reason
+        for one in broken
+        if one.severity == "critical"
+        and one.rule != "starved"
+        and not (one.rule == "below_floor" and (one.pool, one.team) in told)
+    ]
 
 
 def worst_first(teams: Sequence[TeamStanding]) -> list[TeamStanding]:

@@ -28,6 +28,7 @@ def overview(request: Request, look: Looking) -> Any:
     ordered = view.worst_first(look.now.teams)
     shown = list(look.now.teams) if len(ordered) <= MOST_TEAMS else ordered[:MOST_TEAMS]
     wide = view.widest(look.now.teams)
+    starved = [team for team in ordered if team.starved]
     return render(
         request,
         "overview.html",
@@ -36,7 +37,9 @@ def overview(request: Request, look: Looking) -> Any:
         latest=latest,
         teams=[(team, view.bar(team, wide[team.pool])) for team in shown],
         wide=wide,
-        starved=[team for team in ordered if team.starved],
+        starved=starved,
+        critical=view.beside_starved(look.now.violations, starved),
+        others=[team for team in ordered if team.pending and not team.starved],
         named=MOST_NAMED,
         waiting=sum(team.pending for team in look.now.teams),
         longest=max((team.longest_wait_s for team in look.now.teams), default=0),

@@ -33,7 +33,10 @@ const LIGHTER = { "#0072B2": "#4BA6E0", "#009E73": "#33BF96" };
 function tinted(traces) {
   if (!isDark()) return traces;
   const lighter = (ink) => (ink?.color in LIGHTER ? { ...ink, color: LIGHTER[ink.color] } : ink);
-  return traces.map((trace) => ({ ...trace, line: lighter(trace.line), marker: lighter(trace.marker) }));
+  const inks = ["line", "marker"];
+  // Plotly wants a part to be there or not, but never undefined.
+  const given = (trace) => inks.filter((part) => part in trace).map((part) => [part, lighter(trace[part])]);
+  return traces.map((trace) => ({ ...trace, ...Object.fromEntries(given(trace)) }));
 }
 
 async function draw(box) {

@@ -70,24 +70,26 @@ def forecasts_at(tick: int, teams: int) -> Forecasts:
 
 def append(store_path: Path, tick: int, teams: int, waiting: int = 1, learning: str = "full") -> str:
     """Record one tick; returns its id."""
-    policy, snapshot, forecasts = (
-        policy_for(teams, learning),
-        snapshot_at(tick, teams, waiting),
-        forecasts_at(tick, teams),
-    )
-    decision = decide(snapshot, forecasts, policy, snapshot.taken_at_s)
-    record = TickRecord.of(
-        snapshot=snapshot,
+    seen = snapshot_at(tick, teams, waiting)
+    return record(store_path, seen, policy_for(teams, learning), forecasts_at(tick, teams))
+
+
+def record(store_path: Path, seen: Snapshot, policy: Policy | None = None, forecasts: Forecasts | None = None) -> str:
+    """Decide and record what was seen, by default with three teams and no forecasts; returns the tick's id."""
+    policy, forecasts = policy or policy_for(3), forecasts or Forecasts()
+    decision = decide(seen, forecasts, policy, seen.taken_at_s)
+    row = TickRecord.of(
+        snapshot=seen,
         forecasts=forecasts,
         policy=policy,
         advice=Advice(),
         decision=decision,
-        wall_at_s=snapshot.taken_at_s + 1_000_000,
+        wall_at_s=seen.taken_at_s + 1_000_000,
     )
     with open_store(str(store_path)) as store:
-        store.append(record, decision, forecasts)
-        store.outcomes(record.id, [(action_id(action), "applied", "") for action in decision.actions])
-    return record.id
+        store.append(row, decision, forecasts)
+        store.outcomes(row.id, [(action_id(action), "applied", "") for action in decision.actions])
+    return row.id
 
 
 def fill(path: Path, teams: int, ticks: int) -> None:

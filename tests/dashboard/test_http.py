@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from dashboard_seed import append, fill
+from dashboard_seed import append, fill, record, snapshot_at
 from fastapi.testclient import TestClient
 from typer.testing import CliRunner
 
@@ -87,6 +89,64 @@ def test_many_starved_teams_are_three_names_and_a_number(tmp_path: Path) -> None
     assert shown.index("team-020</a>") < shown.index("team-001</a>") < shown.index("team-000</a>")
 
 
+def test_those_who_wait_beside_the_starved_are_told_too(tmp_path: Path) -> None:
+    """Team 1 waits for what is due to it; team 2 for as much again as its share, and for less than the 15 minutes."""
+    path = tmp_path / "beside.sqlite"
+    append(path, 0, teams=3)
+    seen = snapshot_at(0, 3)
+    more = replace(seen.workloads[-1], name="hopeful", namespace="team-002", submitted_at_s=seen.taken_at_s - 300)
+    record(path, replace(seen, taken_at_s=seen.taken_at_s + 60, workloads=(*seen.workloads, more)))
+    with open_store(str(path)) as store, TestClient(create_app(store)) as client:
+        headline = client.get("/", headers={"accept": "text/html"}).text.split('id="answer"')[1].split("</section>")[0]
+    assert "1 team is starved:</b> team-001" in headline
+    assert "1 team, for 8 GPUs; team-002 longest, for 6 min" in headline
+
+
+def test_nodes_without_gpus_are_in_the_headline_beside_the_starved(tmp_path: Path) -> None:
+    path = tmp_path / "missing.sqlite"
+    seen = snapshot_at(0, 3)
+    dead = replace(
+        seen.nodes[0],
+        name="node-dead",
+        allocatable_milli_gpus=0,
+        ready_at_s=seen.taken_at_s - 3600,
+        joined_at_s=seen.taken_at_s - 3600,
+    )
+    record(path, replace(seen, nodes=(*seen.nodes, dead)))
+    with open_store(str(path)) as store, TestClient(create_app(store)) as client:
+        headline = client.get("/", headers={"accept": "text/html"}).text.split('id="answer"')[1].split("</section>")[0]
+    assert "1 team is starved:</b> team-001" in headline
+    assert "never advertised their GPUs" in headline
+    assert "floor" not in headline, "that team-001 is below its floor is told by its being starved"
+
+
+def test_what_is_held_above_the_share_has_a_column(client: TestClient) -> None:
+    """Team 0 holds all 32 GPUs and may hold 11 of them."""
+    for page, table in (("/", "team-table"), ("/teams", "all-teams")):
+        rows = client.get(page, headers={"accept": "text/html"}).text.split(f'id="{table}"')[1].split("</table>")[0]
+        heads = [text.split("<")[0] for text in re.findall(r"<th scope=\"col\"[^>]*>(?:<button[^>]*>)?([^<]*)", rows)]
+        first = rows.split("<tbody>")[1].split("</tr>")[0]
+        cells = re.findall(r"<(?:th|td)[^>]*>(.*?)</(?:th|td)>", first, re.DOTALL)
+        assert cells[heads.index("overhang")] == "21"
+
+
+def test_a_violation_is_named_in_words_and_measured_with_a_unit(client: TestClient) -> None:
+    page = client.get("/violations?range=all", headers={"accept": "text/html"}).text
+    assert ">below its floor</td>" in page
+    assert "0 GPUs (8 GPUs due)" in page
+    assert "<code>below_floor" not in page
+
+
+def test_every_rule_of_the_core_has_words() -> None:
+    import controller.core.guards as guards
+    from dashboard.view import RULES
+
+    source = Path(guards.__file__).read_text()
+    named = set(re.findall(r'Violation\(\s*"(\w+)"', source))
+    assert named
+    assert named == set(RULES)
+
+
 def test_names_are_spelt_as_the_cluster_spells_them(client: TestClient) -> None:
     """A name at the beginning of a sentence gets no capital: it could not be searched for."""
     tick = client.get("/api/v1/ticks/latest").json()["id"]
@@ -133,6 +193,7 @@ def test_series_are_columns_of_one_length(client: TestClient) -> None:
         ("/api/v1/figures/forecasts/h100/soon", 422, "600-1500"),
         ("/api/v1/now?from=yesterday", 422, "ISO time"),
         ("/api/v1/now?range=2w", 422, "range"),
+        ("/api/v1/now?from=2026-01-05T09:00:00Z&to=2026-01-05T08:59:59Z", 422, "is later than to"),
         ("/api/v1/decisions?limit=0", 422, "limit"),
         ("/api/v1/decisions?before=9223372036854775808", 422, "before"),
         ("/decisions?kind=magic", 422, "set_share"),
@@ -169,8 +230,6 @@ def test_a_page_may_load_nothing_from_elsewhere_and_run_no_inline_script(client:
 
 
 def test_names_from_the_cluster_are_text_and_never_markup(tmp_path: Path) -> None:
-    from dataclasses import replace
-
     from dashboard_seed import policy_for, snapshot_at
 
     from controller.core.advice import Advice
