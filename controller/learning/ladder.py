@@ -133,11 +133,14 @@ def step(
     after = _held(after, seen, now_s, told)
     after = _under(after, ceiling, now_s, told)
     after = _expired(after, now_s, told)
+    at_once = patience_days is not None and patience_days <= 0
     verdict = seen.verdict
     new = verdict is not None and (after.judged_s is None or verdict.midnight_s > after.judged_s)
     if verdict is not None and new and 0 <= now_s - verdict.midnight_s < VERDICT_LASTS_S:
-        after = _judged(after, verdict, ceiling, now_s, patience_days, told)
-    if patience_days is not None and patience_days <= 0:
+        after = _judged(after, verdict, told)
+        if not at_once:
+            after = _climbed(after, ceiling, now_s, patience_days, told)
+    if at_once:
         after = _at_once(after, ceiling, now_s, told)
     after = replace(after, rung=_lowest(after.earned, *_limits(after)), seen_s=now_s)
     events = (Event(now_s, kind, after.rung, after.acting, code, facts, text) for kind, code, facts, text in told)
@@ -233,32 +236,30 @@ def _expired(state: LadderState, now_s: int, told: list[_Told]) -> LadderState:
     return replace(state, chosen=RULE, judged_s=None, good_days=0)
 
 
-def _judged(
-    state: LadderState,
-    verdict: Verdict,
-    ceiling: LearningMode,
-    now_s: int,
-    patience_days: int | None,
-    told: list[_Told],
-) -> LadderState:
-    """Take in a midnight: who is chosen, whether the day was good, whether to climb."""
+def _judged(state: LadderState, verdict: Verdict, told: list[_Told]) -> LadderState:
+    """Take in a midnight: who is chosen, and whether the day that ended with it was good."""
     told.append(("gate", verdict.why, verdict.facts, verdict.sentence))
-    on = verdict.on and not state.holds
-    good = on and verdict.midnight_s - state.since_s >= WHOLE_DAY_S
-    after = replace(
+    good = verdict.on and not state.holds and verdict.midnight_s - state.since_s >= WHOLE_DAY_S
+    return replace(
         state,
         judged_s=verdict.midnight_s,
         chosen=verdict.acting if verdict.on else RULE,
         good_days=state.good_days + 1 if good else 0,
     )
-    if not on or after.earned is ceiling:
-        return after
-    needed = PATIENCE_DAYS[after.earned] if patience_days is None else max(1, patience_days)
-    if after.good_days < needed:
-        return after
-    rung = RUNGS[RUNGS.index(after.earned) + 1]
-    days = "a good day" if after.good_days == 1 else f"{after.good_days} good days in a row"
-    return _promoted(after, rung, now_s, f"Up to {rung.value}: {days}.", told)
+
+
+def _climbed(
+    state: LadderState, ceiling: LearningMode, now_s: int, patience_days: int | None, told: list[_Told]
+) -> LadderState:
+    """One rung up at a midnight, after enough good days; a night without saving leaves none."""
+    if state.earned is ceiling:
+        return state
+    needed = PATIENCE_DAYS[state.earned] if patience_days is None else patience_days
+    if state.good_days < needed:
+        return state
+    rung = RUNGS[RUNGS.index(state.earned) + 1]
+    days = "a good day" if state.good_days == 1 else f"{state.good_days} good days in a row"
+    return _promoted(state, rung, now_s, f"Up to {rung.value}: {days}.", told)
 
 
 def _at_once(state: LadderState, ceiling: LearningMode, now_s: int, told: list[_Told]) -> LadderState:
