@@ -10,6 +10,7 @@ from pathlib import Path
 import learning_seed as seed
 import pytest
 from dashboard_seed import append, fill
+from dashboard_server import Served
 from fastapi.testclient import TestClient
 from learning_seed import CLUSTER, POOL, day, events, learn, midnight, ticks, verdict
 from playwright.sync_api import Browser
@@ -337,3 +338,20 @@ def test_the_page_draws_bars_and_lines_in_a_browser(served, chromium: Browser) -
     page.get_by_role("link", name="1d", exact=True).click()
     page.wait_for_url("**/learning?range=1d")
     page.close()
+
+
+@pytest.mark.xdist_group("chromium")
+def test_what_comes_first_appears_by_itself(tmp_path: Path, chromium: Browser) -> None:
+    path = tmp_path / "first.sqlite"
+    fill(path, teams=3, ticks=2)
+    running = Served(path)
+    page = chromium.new_page()
+    try:
+        page.goto(running.url + "/learning")
+        assert page.locator("[data-figure]").count() == 0
+        learn(path, 3)
+        append(path, 2, teams=3)
+        page.wait_for_selector("#saving .barlayer .trace", timeout=15_000)
+    finally:
+        page.close()
+        running.stop()

@@ -61,6 +61,12 @@ def test_a_narrow_window_scrolls_tables_and_never_the_page(served, chromium: Bro
     page, faults = visit(chromium, served.url + path, width=390)
     too_wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
     assert (too_wide, faults) == (0, [])
+    cut = page.evaluate(
+        """() => [...document.querySelectorAll("table")].filter(
+          t => t.offsetWidth > t.parentElement.clientWidth && getComputedStyle(t.parentElement).overflowX !== "auto"
+        ).map(t => t.outerHTML.slice(0, 80))"""
+    )
+    assert cut == []
     page.context.close()
 
 
