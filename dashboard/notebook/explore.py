@@ -149,12 +149,18 @@ def peaks(history: History) -> Peaks:
     names = [name for name in history.teams if np.nanmax(history.team(name), initial=0) > 0]
     at_peak = {}
     for name in names:
-        values = history.team(name)
-        at_peak[name] = values >= max(float(np.nanquantile(values, PEAK)), 1e-9)
+        at_peak[name] = _busiest(history.team(name))
     share = [[_share(at_peak[a], at_peak[b]) for b in names] for a in names]
     together = pd.DataFrame(share, index=pd.Index(names), columns=names)
     highest = sum(float(np.nanmax(history.team(name))) for name in names)
     return Peaks(together, highest, float(np.nanmax(history.total)))
+
+
+def _busiest(values: Array) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+    """Where demand is in its busiest tenth; a level held all day and left for an hour is not its own peak."""
+    level = max(float(np.nanquantile(values, PEAK)), 1e-9)
+    above, at_least = values > level, values >= level
+    return above if above.any() and at_least.sum() > 2 * (1 - PEAK) * np.isfinite(values).sum() else at_least
 
 
 def _share(

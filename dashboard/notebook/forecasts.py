@@ -114,6 +114,8 @@ def forecast(history: History, leads: Sequence[str] = ("15m", "30m", "60m")) -> 
     from forecaster.service import ALL, rolling
 
     history.long_enough("forecasts")
+    if not leads:
+        raise InputError.one("LEADS", "none", 'at least one duration, such as ["15m"]')
     windows = tuple(sorted({Window(seconds_of(lead, "LEADS"), LENGTH_S) for lead in leads}))
     made = rolling(history.panel, windows=windows, levels=LEVELS, experts=ALL)
     return Study(history, made, windows)

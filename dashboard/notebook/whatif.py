@@ -117,16 +117,16 @@ def what_if(
 
 
 def _run(name: str, policy: Policy, given: TraceInput, lead_s: int) -> _Books:
-    from controller.loop.advice import PastAdvice
     from controller.loop.feeds import RecordedForecasts
+    from controller.loop.learned import LearnedAdvice
     from forecaster.service import CHEAP
 
     world = SimulatedWorld(name, given.begin_s, _pools(policy, given, lead_s), given.jobs, given.services)
     demand = DemandRecorder(policy.timezone)
     demand.load(_columns(given))
     policies = FixedPolicy(policy)
-    advisor = PastAdvice(demand, policies, world.lead_s)
-    forecasts = RecordedForecasts(demand, world.lead_s, lengths_of=advisor.lengths_s, experts=CHEAP)
+    forecasts = RecordedForecasts(demand, world.lead_s, experts=CHEAP)
+    advisor = LearnedAdvice(name, demand, policies, world.lead_s, forecasts.walked)
     loop = Loop(world, policies, forecaster=forecasts, advisor=advisor, demand=demand)
     books = _Books(world)
 
