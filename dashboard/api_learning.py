@@ -60,7 +60,7 @@ class Event(BaseModel):
 
 
 class Pool(BaseModel):
-    """How learning stands in a pool; ``phase``: ``off``, ``new``, ``young`` or ``judged``."""
+    """How learning stands in a pool; ``phase``: ``off``, ``killed``, ``new``, ``young`` or ``judged``."""
 
     pool: str
     phase: str

@@ -10,7 +10,7 @@ from typing import Any
 from controller.core.errors import InputError
 from controller.core.policy import LearningMode
 from controller.core.quantities import DAY_S, MILLI
-from controller.learning.demotions import OF_CODE
+from controller.learning.demotions import OF_CODE, Code
 from controller.learning.gate import LEAST_DAYS, RULE, STEPS_A_DAY, Day, Shadow, Standing, Why, judge
 from controller.learning.hedge import PARTS
 from controller.learning.ladder import PATIENCE_DAYS, VERDICT_LASTS_S, LadderState
@@ -21,6 +21,7 @@ from dashboard.context import Look
 from dashboard.monitor_words import Reading, readings
 
 GATED = "gated"
+KILLED = "Nothing, while it is killed: the flag has to be taken back first, and it begins anew in shadow."
 SHOWN_DAYS = 30
 MOST_EVENTS = 200
 MOST_WEIGHTS = 8
@@ -59,9 +60,8 @@ class Kept:
 class PoolLearning:
     """One pool.
 
-    ``phase``: ``off``, ``new`` (on, nothing was recorded yet), ``young`` (too few days for a verdict) or ``judged``.
-    ``standing`` is that of ``learner`` over the days that the gate would judge now; ``saved_*`` what it and the gate's
-    choice saved over the rule, by day, in milli-GPU-hours.
+    ``phase``: ``off``, ``killed``, ``new`` (on, nothing was recorded yet), ``young`` (too few days for a verdict) or
+    ``judged``. ``standing`` is that of ``learner`` over the days that the gate would judge now.
     """
 
     pool: str
@@ -135,7 +135,9 @@ def pool_learning(look: Look, pool: str) -> PoolLearning:
         acting=acting,
         learner=learner,
         standing=standing,
-        climb=climb(kept.ladder, rung, ceiling, verdict, standing, look.recorded.learning),
+        climb=KILLED
+        if is_killed(events[0] if events else None)
+        else climb(kept.ladder, rung, ceiling, verdict, standing, look.recorded.learning),
         last=changes[0] if changes else None,
         verdict=verdict,
         changes=changes,
@@ -187,12 +189,17 @@ def _in_force(
     ceiling: LearningMode, kept: Kept, tick: LearningTick | None, event: LearningEvent | None
 ) -> tuple[LearningMode, str]:
     """Rung and who acts: by the policy, by what the loop keeps, else by the newest row."""
-    if ceiling is LearningMode.OFF:
+    if ceiling is LearningMode.OFF or is_killed(event):
         return LearningMode.OFF, RULE
     if kept.ladder is not None:
         return kept.ladder.rung, kept.ladder.acting
     row = tick or event
     return (LearningMode(row.rung), row.acting) if row else (LearningMode.OFF, RULE)
+
+
+def is_killed(newest: LearningEvent | None) -> bool:
+    """Whether the newest event is that the flag was set; the first one after it says that learning is on again."""
+    return newest is not None and newest.kind == "kill" and newest.code == Code.KILL_FLAG
 
 
 def _learner(table: Mapping[str, Standing], tick: LearningTick | None) -> str:
@@ -207,6 +214,8 @@ def _phase(
 ) -> str:
     if ceiling is LearningMode.OFF:
         return "off"
+    if is_killed(events[0] if events else None):
+        return "killed"
     if standing is not None and standing.days >= LEAST_DAYS:
         return "judged"
     return "young" if tick or events or standing else "new"
@@ -239,6 +248,8 @@ def climb(
         return "It begins in shadow with the next tick."
     patience = policy.get("patience_days")
     needed = PATIENCE_DAYS[earned] if patience is None else int(patience)
+    if needed <= 0:
+        return "Nothing: the policy asks for no good days, and it climbs with the next tick."
     done = ladder.good_days if ladder else 0
     left = max(needed - done, 1)
     return f"{left} more good {'day' if left == 1 else 'days'} on this rung ({done} of {needed} in a row so far)."

@@ -184,6 +184,20 @@ def test_off(tmp_path: Path) -> None:
         assert "data-figure" in client.get("/learning", headers=HTML).text
 
 
+def test_killed_whatever_the_policy_allows_until_it_is_switched_on_again(fresh: tuple[Store, TestClient]) -> None:
+    store, client = fresh
+    at_s = midnight(0) + 3600
+    kill = LearningEvent(CLUSTER, POOL, at_s, "kill", "off", "rule", "KILL_FLAG", (), "Learning is off: it was killed.")
+    store.append_learning(ticks(2), days=seed.days(), events=[*events(), kill])
+    (pool,) = client.get("/api/v1/learning").json()
+    assert (pool["phase"], pool["ceiling"], pool["rung"], pool["acting"]) == ("killed", "full", "off", "rule")
+    assert "flag has to be taken back" in pool["climb"]
+    assert "Learning was killed." in client.get("/learning", headers=HTML).text
+    again = replace(kill, at_s=at_s + 60, kind="recovery", code="SWITCHED_ON", rung="shadow", sentence="On.")
+    store.append_learning(events=[again])
+    assert client.get("/api/v1/learning").json()[0]["phase"] == "judged"
+
+
 @pytest.mark.parametrize(
     "broken", [{"ladder": {"rung": "flying"}}, {"watch": 7}, {"weights": [["x"]]}, {"inputs_age_s": "old"}]
 )
@@ -280,6 +294,7 @@ NO = verdict(0, "rule", "NO_SAVING", "")
         ("shadow", 0, "full", NO, STANDS, {}, "The gate must find"),
         ("shadow", 0, "full", YES, STANDS, {}, "1 more good day on this rung (0 of 1"),
         ("raise-only", 1, "full", YES, STANDS, {}, "2 more good days on this rung (1 of 3"),
+        ("raise-only", 0, "full", YES, STANDS, {"patience_days": 0}, "climbs with the next tick"),
         ("raise-only", 1, "full", YES, STANDS, {"patience_days": 5}, "4 more good days on this rung (1 of 5"),
     ],
 )
