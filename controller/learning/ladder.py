@@ -136,7 +136,7 @@ def step(
     at_once = patience_days is not None and patience_days <= 0
     verdict = seen.verdict
     new = verdict is not None and (after.judged_s is None or verdict.midnight_s > after.judged_s)
-    if verdict is not None and new and 0 <= now_s - verdict.midnight_s < VERDICT_LASTS_S:
+    if verdict is not None and new and _in_force(verdict.midnight_s, now_s):
         after = _judged(after, verdict, told)
         if not at_once:
             after = _climbed(after, ceiling, now_s, patience_days, told)
@@ -227,13 +227,17 @@ def _under(state: LadderState, ceiling: LearningMode, now_s: int, told: list[_To
 
 def _expired(state: LadderState, now_s: int, told: list[_Told]) -> LadderState:
     """Nobody acts for ever on an old verdict, nor on one from a future that a clock has left again."""
-    if state.judged_s is None or 0 <= now_s - state.judged_s <= VERDICT_LASTS_S:
+    if state.judged_s is None or _in_force(state.judged_s, now_s):
         return state
     if state.chosen != RULE:
         facts: tuple[Fact, ...] = (("chosen", state.chosen), ("age_s", now_s - state.judged_s))
         text = f"The rule acts: the gate's last verdict, for {state.chosen}, is more than 2 days old."
         told.append(("gate", Code.VERDICT_EXPIRED, facts, text))
     return replace(state, chosen=RULE, judged_s=None, good_days=0)
+
+
+def _in_force(midnight_s: int, now_s: int) -> bool:
+    return 0 <= now_s - midnight_s <= VERDICT_LASTS_S
 
 
 def _judged(state: LadderState, verdict: Verdict, told: list[_Told]) -> LadderState:

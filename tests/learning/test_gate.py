@@ -169,7 +169,7 @@ class TestNotANumber:
 
 def test_the_reason_is_that_of_the_candidate_that_came_nearest() -> None:
     """No candidate at all, then one with a fault, one with too few days, one that does not save; each is nearer."""
-    assert verdict().why is Why.NO_CANDIDATES
+    assert verdict() == Verdict(MIDNIGHT_S, RULE, 0.0, 0.0, 0, Why.NO_CANDIDATES, "", ())
     broken, young, idle, worse = (
         shadow("broken", nan, 1),
         shadow("young", 9),
@@ -179,7 +179,8 @@ def test_the_reason_is_that_of_the_candidate_that_came_nearest() -> None:
     assert (verdict(broken).why, verdict(broken).best) == (Why.NOT_A_NUMBER, "broken")
     assert (verdict(broken, young).why, verdict(broken, young).best) == (Why.TOO_FEW_DAYS, "young")
     said = verdict(broken, young, worse, idle)
-    assert (said.why, said.best, said.acting, said.mean) == (Why.NO_SAVING, "idle", RULE, 0.0)
+    assert (said.why, said.best, said.acting, said.days) == (Why.NO_SAVING, "idle", RULE, 2)
+    assert (said.mean, said.standard_error) == (0.0, 0.0)
 
 
 def test_what_is_told_has_the_numbers() -> None:

@@ -142,6 +142,19 @@ class TestClimbing:
             assert pool.state.rung is climbed
             assert pool.until(at(3)).state.rung is RUNGS[RUNGS.index(climbed) + 1]
 
+    def test_begins_its_count_anew_after_trouble_that_was_over_soon_after_midnight(self) -> None:
+        """Stale for half an hour from five past midnight of day 5, held an hour more: day 5 is whole, but the first."""
+        pool = Pool().tick().until(at(5)).until(at(5, 0.5), seen=replace(GOOD, inputs_age_s=None))
+        assert pool.until(at(9), seen=GOOD).climbs()[-1] == (8, FULL)
+
+    def test_tells_from_where_and_after_how_many_days(self) -> None:
+        told = [event for event in Pool().tick().until(at(6)).events if event.kind == "promotion"]
+        assert [(dict(event.facts), event.sentence) for event in told] == [
+            ({"from": "shadow", "good_days": 1}, "Up to advise: a good day."),
+            ({"from": "advise", "good_days": 1}, "Up to raise-only: a good day."),
+            ({"from": "raise-only", "good_days": 3}, "Up to full: 3 good days in a row."),
+        ]
+
     def test_needs_a_verdict(self) -> None:
         assert Pool(gate=lambda _: None).tick().until(at(4)).climbs() == [(0.5, SHADOW)]
         assert Pool(gate=off).tick().until(at(4)).climbs() == [(0.5, SHADOW)]
@@ -150,9 +163,10 @@ class TestClimbing:
         pool = Pool().tick().until(at(2))
         before = pool.state
         pool.events.clear()
+        pool.tick()
+        assert (pool.state, pool.events) == (before, [])
         pool.tick(at(2) + TICK_S)
-        assert pool.events == []
-        assert pool.state == replace(before, seen_s=at(2) + TICK_S)
+        assert (pool.state, pool.events) == (replace(before, seen_s=at(2) + TICK_S), [])
 
 
 class TestNoPatience:
@@ -377,6 +391,7 @@ class TestVerdicts:
         assert pool.told() == []
         pool.until(at(3) + TICK_S)
         assert (pool.state.rung, pool.state.acting) == (FULL, RULE)
+        assert dict(pool.events[-1].facts) == {"chosen": "hedge", "age_s": 2 * DAY_S + TICK_S}
         assert pool.told() == [("gate", "VERDICT_EXPIRED")]
         pool.until(at(5), gate=on)
         assert (pool.state.rung, pool.state.acting, pool.state.good_days) == (FULL, "hedge", 3)
@@ -388,6 +403,10 @@ class TestVerdicts:
             fresh, replace(GOOD, verdict=on(midnight_s)), FULL, NOON_S if midnight_s > NOON_S else at(0)
         )
         assert (state.acting, state.judged_s, events) == (RULE, None, ())
+
+    def test_of_two_days_ago_are_the_oldest_that_are_taken(self) -> None:
+        fresh = LadderState(rung=FULL, earned=FULL, since_s=at(-60), seen_s=at(0) - TICK_S)
+        assert step(fresh, replace(GOOD, verdict=on(at(-2))), FULL, at(0))[0].acting == "hedge"
 
     def test_older_than_the_one_in_force_are_not_taken(self) -> None:
         state, events = step(ON_TOP, replace(GOOD, verdict=off(at(-1))), FULL, NOON_S)
