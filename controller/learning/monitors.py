@@ -26,12 +26,13 @@ LEAST_SPREAD = 0.01
 """The spread is never taken to be below this share of the rule's cost: a learner that copied the rule for weeks and
 then differed by a minute has not failed."""
 MOST = 10.0
-"""Standard deviations that one period counts at most: enough to alarm at once, little enough to be lived down."""
+"""Standard deviations that one period counts at most, and all together: enough to alarm at once, little enough to be
+lived down."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cusum:
-    """One-sided CUSUM of regret against the rule (Page 1954): ``sum = max(0, sum + regret / s.d. - DRIFT)``.
+    """One-sided CUSUM of regret against the rule (Page 1954): ``sum = max(0, sum + regret / s.d. - DRIFT)``, to MOST.
 
     One observation is one period, best a day: hours of one day are not independent, and an autocorrelated regret alarms
     far more often than the tables say. ``n``, ``mean`` and ``variance`` (of the population) follow Welford's
@@ -53,7 +54,7 @@ class Cusum:
         if not (is_cost(regret) and is_cost(rule_cost)):
             return replace(self, sum=nan)
         before = 0.0 if isnan(self.sum) else self.sum
-        after = before if self.n < WARM_UP else max(0.0, before + self._standardised(regret) - DRIFT)
+        after = before if self.n < WARM_UP else _bounded(before + self._standardised(regret) - DRIFT, 0.0)
         weight = 1 / min(self.n + 1, MEMORY)
         off = regret - self.mean
         return Cusum(
@@ -74,7 +75,7 @@ class Cusum:
     def _standardised(self, regret: float) -> float:
         if self.spread == 0.0:
             return 0.0 if regret == 0.0 else MOST if regret > 0.0 else -MOST
-        return max(-MOST, min(MOST, regret / self.spread))
+        return _bounded(regret / self.spread, -MOST)
 
     def restarted(self) -> Cusum:
         """The sum at zero again, as after an alarm; what is known of the spread stays."""
@@ -155,6 +156,10 @@ class Monitors:
     verdict: Verdict | None = None
 
 
+def _bounded(value: float, least: float) -> float:
+    return max(least, min(MOST, value))
+
+
 _MOMENTS = ("mean", "variance", "mean_rule_cost")
 COVERAGE_S = 3 * DAY_S
 LEAST_FORECASTS = 288
@@ -179,7 +184,7 @@ class Watch:
         return replace(self, coverage=self.coverage.observe(at_s, actual <= quantile))
 
     def ticked(self, at_s: int, clipped: bool) -> Watch:
-        """A tick in which the shield did (or, below raise-only, would) change what the learner wanted."""
+        """A tick; ``clipped``: the learner acted, and the shield changed what it wanted."""
         return replace(self, clipping=self.clipping.observe(at_s, clipped))
 
     def day_over(self, regret: float, rule_cost: float) -> Watch:

@@ -88,7 +88,18 @@ class TestCusum:
 
     def test_counts_one_day_as_ten_standard_deviations_at_most(self) -> None:
         assert known_spread(0.0).observe(1e9, 0.0).sum == 9.5
-        assert known_spread(20.0).observe(-1e9, 0.0).sum == 9.5
+        assert Cusum(sum=10.0, n=56, variance=55 / 56).observe(-1e9, 0.0).sum == 0.0
+
+    def test_can_be_lived_down_however_long_it_went_wrong(self) -> None:
+        """At ten it stops, so that ten days as good as the rule bring it from there to the limit of five."""
+        cusum = known_spread(0.0)
+        for _ in range(100):
+            cusum = known_spread(cusum.sum).observe(3.0, 0.0)
+        assert cusum.sum == 10.0
+        for _ in range(10):
+            assert cusum.sum > 5.0
+            cusum = known_spread(cusum.sum).observe(0.0, 0.0)
+        assert cusum.sum == 5.0
 
     @pytest.mark.parametrize(("regret", "then"), [(0.0, 0.0), (1e-6, 9.5), (-1e-6, 0.0)])
     def test_without_any_spread_knows_only_the_sign(self, regret: float, then: float) -> None:
