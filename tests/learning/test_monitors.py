@@ -142,19 +142,26 @@ class TestCusum:
         assert exact == pytest.approx(1 - np.exp(-100 / 930), abs=0.01)
         assert alarmed / 3000 == pytest.approx(exact, abs=3 * sqrt(exact * (1 - exact) / 3000))
 
-    @pytest.mark.parametrize(("worse", "days", "low", "high"), [(0.0, 90, 0.10, 0.20), (1.0, 21, 0.93, 1.0)])
+    @pytest.mark.parametrize(
+        ("kind", "worse", "days", "low", "high"),
+        [("normal", 0.0, 90, 0.10, 0.20), ("exponential", -1.0, 90, 0.5, 0.7), ("normal", 1.0, 21, 0.93, 1.0)],
+    )
     def test_with_a_spread_that_it_has_to_learn_alarms_as_the_reference_says(
-        self, worse: float, days: int, low: float, high: float
+        self, kind: str, worse: float, days: int, low: float, high: float
     ) -> None:
-        """Two weeks in shadow, then as good as the rule for 90 days, or a standard deviation worse for three weeks."""
+        """Two weeks in shadow, then as good as the rule for 90 days, or a standard deviation worse for three weeks.
+
+        Exponential regrets less one have mean nought and s.d. one, like the normal ones.
+        """
         rng = np.random.default_rng(20_261_207)
         alarmed = 0
         for _ in range(600):
             cusum = Cusum()
-            for regret in rng.normal(size=14):
+            drawn = rng.normal(size=14 + days) if kind == "normal" else rng.exponential(size=14 + days)
+            for regret in drawn[:14] + min(worse, 0.0):
                 cusum = cusum.observe(regret, 0.0)
             cusum = cusum.restarted()
-            for regret in rng.normal(worse, 1, size=days):
+            for regret in drawn[14:] + worse:
                 cusum = cusum.observe(regret, 0.0)
                 if cusum.sum > 5:
                     alarmed += 1
