@@ -144,7 +144,7 @@ class TestCusum:
 
     @pytest.mark.parametrize(
         ("kind", "worse", "days", "low", "high"),
-        [("normal", 0.0, 90, 0.10, 0.20), ("exponential", -1.0, 90, 0.4, 0.6), ("normal", 1.0, 21, 0.93, 1.0)],
+        [("normal", 0.0, 90, 0.08, 0.14), ("exponential", -1.0, 90, 0.45, 0.6), ("normal", 1.0, 21, 0.9, 0.96)],
     )
     def test_with_a_spread_that_it_has_to_learn_alarms_as_the_reference_says(
         self, kind: str, worse: float, days: int, low: float, high: float
