@@ -98,7 +98,7 @@ def course(total: Panel, terms: Terms, judge_from: int, most_nodes: int | None =
     ruled, ready, coming = _ruled(demand, terms, judge_from, day)
     # The decision after the last row is observed too; a row that nobody knows stands for what would follow.
     padded = replace(total, values=np.vstack([total.values, np.full((1, 1), np.nan)]))
-    columns, table = _table(padded, terms, np.append(ruled, ruled[-1]), peak)
+    columns, table = _table(padded, terms, ruled, peak)
     return Course(
         demand, total.origin_s, terms, day, judge_from, day, most, peak, columns, table, ruled[:-1], ready, coming
     )
