@@ -360,10 +360,14 @@ class TestCauses:
 
 class TestTheKillSwitch:
     @pytest.mark.parametrize(
-        ("switch", "code"), [({"kill": True}, "KILL_FLAG"), ({"ceiling": OFF}, "MODE_OFF")], ids=["flag", "policy"]
+        ("switch", "code", "why"),
+        [({"kill": True}, "KILL_FLAG", "it was killed"), ({"ceiling": OFF}, "MODE_OFF", "the policy says off")],
+        ids=["flag", "policy"],
     )
-    def test_acts_in_the_same_step_and_says_so_once(self, switch: dict[str, Any], code: str) -> None:
+    def test_acts_in_the_same_step_and_says_so_once(self, switch: dict[str, Any], code: str, why: str) -> None:
         pool = Pool(ON_TOP).tick(**switch)
+        assert pool.events[0].sentence == f"Learning is off: {why}. The rule acts."
+        assert pool.events[0].facts == (("from", "full"),)
         assert (pool.state.rung, pool.state.earned, pool.state.acting) == (OFF, OFF, RULE)
         assert pool.told() == [("kill", code)]
         pool.until(at(3))
