@@ -71,7 +71,10 @@ class Draft:
         target = Path(path)
         if target.exists() and Path(self.origin).exists() and target.samefile(self.origin):
             raise InputError.one("save", path, "another file than the policy it came from; rename it when you agree")
-        target.write_text(self.text, "utf-8", newline="")
+        try:
+            target.write_text(self.text, "utf-8", newline="")
+        except OSError as error:
+            raise InputError.one("save", path, f"a file that can be written ({error.strerror})") from error
         return Note(
             f"Written to `{path}`. Check it with `tidegate policy check {path}`, then review it as you would code."
         )

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
 
+from controller.core.errors import InputError
 from controller.core.quantities import HOUR_S, MILLI
+from controller.learning.advise import read_model
+from controller.learning.candidates import NAMES
 from controller.resources.parse import parse_policy
-from controller.store import LearningDay, LearningEvent, LearningOutcome, LearningTick, open_store
+from controller.store import LearningDay, LearningEvent, LearningOutcome, LearningTick, Store, open_store
 from dashboard.notebook.history import History, local_times
-from dashboard.notebook.replayed import LEARNER, gate_frame, row_of
+from dashboard.notebook.replayed import LEARNER, WORDS, gate_frame, row_of
 from dashboard.notebook.said import Note
 from dashboard.notebook.why import Why
 from forecaster.windows import Window, maxima
@@ -27,7 +30,10 @@ NOTHING = (
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """The learner's rows of one pool, oldest first; empty where the source has none. Amounts of tables are in GPUs."""
+    """The learner's rows of one pool, oldest first; empty where the source has none. Amounts of tables are in GPUs.
+
+    ``models``: the candidates' weights by model file, adding up to 1.
+    """
 
     history: History
     gpus_per_node: int
@@ -35,6 +41,7 @@ class Recorded:
     outcomes: tuple[LearningOutcome, ...] = ()
     days: tuple[LearningDay, ...] = ()
     told: tuple[LearningEvent, ...] = ()
+    models: dict[str, dict[str, float]] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         return bool(self.rows or self.days or self.told)
@@ -64,10 +71,16 @@ class Recorded:
         ]
         frame["clipped by"] = [", ".join(one.clipped) for one in self.rows]
         known = {one.tick_id: one for one in self.outcomes}
-        for column, field in (("cost", "cost_milli"), ("rule's cost", "rule_cost_milli"), ("regret", "regret_milli")):
-            costs = [getattr(known.get(one.tick_id), field, np.nan) for one in self.rows]
+        for column, name in (("cost", "cost_milli"), ("rule's cost", "rule_cost_milli"), ("regret", "regret_milli")):
+            costs = [getattr(known.get(one.tick_id), name, np.nan) for one in self.rows]
             frame[column] = np.array(costs, dtype=float) / MILLI_GPU_H
         return frame
+
+    def weights(self) -> pd.DataFrame:
+        """The hedge's weights by tick (rows) and fleet (columns), as the model file in force had them."""
+        known = [one for one in self.rows if one.model in self.models]
+        frame = pd.DataFrame([self.models[one.model] for one in known], columns=list(NAMES), dtype=float)
+        return frame.set_axis(self._times([one.at_s for one in known]))
 
     def savings(self) -> pd.DataFrame:
         """GPU-hours saved over the rule, by local day (rows) and fleet (columns)."""
@@ -107,12 +120,16 @@ class Recorded:
         ]
         one = self.rows[row_of(when, times) if when else int(np.argmax(apart))]
         size = self.gpus_per_node
+        names, weights = [name for name, _ in one.candidates], self.models.get(one.model, {})
         votes = pd.DataFrame(
-            {"asks for, GPUs": [nodes * size for _, nodes in one.candidates], "weight": np.nan},
-            index=[name for name, _ in one.candidates],
+            {
+                "asks for, GPUs": [nodes * size for _, nodes in one.candidates],
+                "weight": [weights.get(name, np.nan) for name in names],
+                "in words": [WORDS.get(name, "") for name in names],
+            },
+            index=names,
         )
-        # What was implied is of the number that was aimed at; it says nothing of a learner that did not act.
-        met = one.implied_permille is not None and one.learner_nodes == one.target_nodes
+        met = one.implied_permille is not None and one.learner_nodes is not None
         return Why(
             when=self._times([one.at_s])[0],
             lead_s=one.lead_s,
@@ -161,14 +178,30 @@ def recorded(history: History) -> Recorded:
     size = next((pool.gpus_per_node for pool in pools if pool.name == history.pool), 1)
     where = (history.cluster, history.pool, begin_s, end_s)
     with open_store(history.address) as store:
+        ticks = tuple(reversed(store.learning_ticks(*where, limit=ALL)))
         return Recorded(
             history,
             size,
-            tuple(reversed(store.learning_ticks(*where, limit=ALL))),
+            ticks,
             tuple(reversed(store.learning_outcomes(*where, limit=ALL))),
             tuple(store.learning_days(*where)),
             tuple(reversed(store.learning_events(*where, limit=ALL))),
+            _models(store, {tick.model for tick in ticks}),
         )
+
+
+def _models(store: Store, fingerprints: set[str]) -> dict[str, dict[str, float]]:
+    """Weights by model file; files of versions that had other candidates are left out."""
+    found = {}
+    for fingerprint in sorted(fingerprints):
+        model = store.model(fingerprint) if fingerprint else None
+        try:
+            weights = None if model is None else read_model(model.body, fingerprint)
+        except InputError:
+            continue
+        if weights is not None:
+            found[fingerprint] = dict(zip(NAMES, (weights / weights.sum()).tolist(), strict=True))
+    return found
 
 
 def _gpus(nodes: int | None, size: int) -> float:

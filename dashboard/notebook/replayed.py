@@ -14,8 +14,8 @@ import pandas as pd
 
 from controller.core.errors import InputError
 from controller.core.quantities import HOUR_S, MILLI
-from controller.learning.candidates import CANDIDATES, LEVELS, NAMES, RULE, Candidate, Edge, Nodes, Reach
-from controller.learning.fleet import Array, Terms, seen
+from controller.learning.candidates import CANDIDATES, LEVELS_PERMILLE, NAMES, RULE, Candidate, Edge, Nodes, Reach
+from controller.learning.fleet import Terms, seen
 from controller.learning.gate import Shadow, Verdict, judge
 from controller.learning.hedge import WARM_UP_S
 from dashboard.notebook.durations import minutes_text
@@ -72,7 +72,7 @@ class Learner:
         days = max(self.history.panel.rows - first, 1) / self.history.panel.rows_a_day
         weights = self.past.hedge.weights / self.past.hedge.weights.sum()
         asked = np.column_stack([self.past.asked, self.past.agreed])[first:]
-        frame = pd.DataFrame({"in words": [*map(in_words, CANDIDATES), RULE_WORDS, LEARNER_WORDS]}, index=list(FLEETS))
+        frame = pd.DataFrame({"in words": [*WORDS.values(), LEARNER_WORDS]}, index=list(FLEETS))
         frame["asks for, GPUs"] = asked.mean(axis=0) * self.terms.gpus_per_node
         frame["idle GPU-h a day"] = account.idle[first:].sum(axis=0) / days
         frame["waiting GPU-h a day"] = account.wait[first:].sum(axis=0) / days
@@ -175,7 +175,7 @@ class Learner:
         size, past = self.terms.gpus_per_node, self.past
         weights = past.weights[row] / past.weights[row].sum()
         votes = pd.DataFrame({"asks for, GPUs": past.asked[row] * size, "weight": weights}, index=list(NAMES))
-        votes["in words"] = [*map(in_words, CANDIDATES), RULE_WORDS]
+        votes["in words"] = [*WORDS.values()]
         window = Window(self.terms.lead_s, HOUR_S)
         cost = past.account.cost[row : row + self._horizon].sum(axis=0)
         return Why(
@@ -186,7 +186,7 @@ class Learner:
             learner=int(past.agreed[row]) * size,
             acts=bool(self.acting()[row]),
             votes=votes,
-            quantile=implied(int(past.agreed[row]) * size, self.forecast[row, list(Reach).index(Reach.HOUR)] / MILLI),
+            quantile=implied(int(past.agreed[row]) * size, self.forecast[row, list(Reach).index(Reach.QUARTER)]),
             came=float(maxima(past.demand[:, None], window, self.terms.step_s)[row, 0]),
             rule_cost=float(cost[RULES_COLUMN]),
             learner_cost=float(cost[LEARNERS_COLUMN]),
@@ -246,10 +246,10 @@ def gate_frame(rows: list[tuple[object, ...]], midnights: pd.DatetimeIndex) -> p
     return frame.astype(numbers)
 
 
-def implied(gpus: float, quantiles: Array) -> float:
-    """The level at which a forecast (levels,) GPUs meets an amount; 0 below the lowest level, 1 above the highest."""
-    rising = np.maximum.accumulate(quantiles) + np.arange(len(quantiles)) * 1e-9
-    return float(np.interp(gpus, rising, LEVELS, left=0.0, right=1.0))
+def implied(gpus: float, quantiles: Nodes) -> float:
+    """The highest level of a forecast (levels,) milli-GPUs that an amount fills; 0: not even the lowest."""
+    filled = [level for level, value in zip(LEVELS_PERMILLE, quantiles.tolist(), strict=True) if value <= gpus * MILLI]
+    return filled[-1] / 1000 if filled else 0.0
 
 
 def row_of(when: str, times: pd.DatetimeIndex) -> int:
@@ -278,3 +278,6 @@ def in_words(candidate: Candidate) -> str:
 
 def _edge(edge: Edge) -> str:
     return f"the {edge.permille / 10:g} % line of {REACHES[edge.reach]}"
+
+
+WORDS = {candidate.name: in_words(candidate) for candidate in CANDIDATES} | {RULE: RULE_WORDS}

@@ -60,7 +60,8 @@ class Trial:
         """The row of one combination; ``InputError`` names what was tried."""
         table = self.table.set_index(KEYS)
         if (quantile, window, hold) not in table.index:
-            tried = f"quantile of {QUANTILES}, window of {WINDOWS}, hold of {HOLDS}"
+            levels = ", ".join(f"{level:g}" for level in sorted(set(self.table["quantile"])))
+            tried = f"quantile of {levels}, window of {', '.join(WINDOWS)}, hold of {', '.join(HOLDS)}"
             raise InputError.one("setting", f"{quantile}, {window}, {hold}", tried)
         return table.loc[[(quantile, window, hold)]].iloc[0]
 
@@ -148,6 +149,9 @@ def try_settings(
     from forecaster.service import CHEAP, rolling
 
     history.long_enough("trying settings")
+    if not quantiles or not all(0 < level < 1 for level in quantiles):
+        given = ", ".join(map(str, quantiles)) or "none"
+        raise InputError.one("QUANTILES", given, "at least one number, all between 0 and 1")
     terms = terms_of(history, lead, wait_weight, gpus_per_node)
     trace = history.trace()
     demand, day = trace.panel.values[:, 0], trace.panel.rows_a_day

@@ -15,8 +15,9 @@ from dashboard.notebook.said import percent
 class Why:
     """GPUs wanted at ``when`` and asked for by rule and learner; ``came``: the most wanted in the hour after the lead.
 
-    ``votes``: each fleet's wish and weight (NaN: not recorded). ``quantile``: where the learner's target lies in the
-    forecast of that hour. Costs: GPU-hours of both shadow fleets until that hour is over. NaN: not known.
+    ``votes``: each fleet's wish and weight (NaN: not recorded). ``quantile``: the highest level of the forecast for the
+    first quarter of that hour that the learner's target fills. Costs: GPU-hours of both shadow fleets until that hour
+    is over. NaN: not known.
     """
 
     when: pd.Timestamp
@@ -40,14 +41,16 @@ class Why:
         weights = self.votes["weight"]
         if weights.isna().all():
             weights = pd.Series(1 / len(weights), index=weights.index)
-        return weights.groupby(self.votes["asks for, GPUs"]).sum()
+        return weights.groupby(self.votes["asks for, GPUs"]).sum() / weights.sum()
 
     def _repr_markdown_(self) -> str:
         move = "raise" if self.learner > self.rule else "lower" if self.learner < self.rule else "keep"
+        wants = f"the learner for **{self.learner:,.0f}** ({move})"
+        if np.isnan(self.learner):
+            wants = "the learner wanted nothing"
         asked = (
             f"**{self.when:%a %Y-%m-%d %H:%M}**: {self.wanted:,.0f} GPUs were wanted. The rule asked for"
-            f" **{self.rule:,.0f}**, the learner for **{self.learner:,.0f}** ({move});"
-            f" {'the learner' if self.acts else 'the rule'} acts."
+            f" **{self.rule:,.0f}**, {wants}; {'the learner' if self.acts else 'the rule'} acts."
         )
         said = [asked]
         if len(self.votes):
@@ -72,7 +75,5 @@ class Why:
 
     def _quantile(self) -> str:
         if self.quantile <= 0:
-            return "lies below the whole forecast"
-        if self.quantile >= 1:
-            return "lies above the whole forecast"
-        return f"is the {percent(self.quantile)} line of the forecast"
+            return "lies below all lines of the forecast for the 15 min after the lead"
+        return f"reaches the {percent(self.quantile)} line of the forecast for the 15 min after the lead"

@@ -111,6 +111,35 @@ def _snapshot(at_s: int) -> Snapshot:
     return Snapshot(CLUSTER, at_s, (PoolObservation(POOL, 8, 600, target_nodes=1),), (node,), (running, waiting))
 
 
+CLIPS = ("OVER_CEILING", "STEP")
+
+
+def a_tick(at_s: int, **given: object) -> LearningTick:
+    """A learner that wants three nodes like the rule, and does not act."""
+    values: dict[str, object] = {
+        "cluster": CLUSTER,
+        "tick_id": f"t{at_s}",
+        "at_s": at_s,
+        "pool": POOL,
+        "ceiling": "full",
+        "rung": "advise",
+        "acting": "rule",
+        "demand_milli_gpus": 20_500,
+        "lead_s": 600,
+        "quantiles": ((500, 20_000), (900, 30_000)),
+        "rule_nodes": 3,
+        "candidates": (("bold", 5), ("shy", 2), ("rule", 3), ("other", 2)),
+        "learner_nodes": 3,
+        "target_nodes": 3,
+        "implied_permille": 870,
+        "move": "raise",
+        "clipped": (),
+        "model": "",
+        "inputs": b"{}",
+    }
+    return LearningTick.of(**(values | given))  # type: ignore[arg-type]
+
+
 def write_learning(path: Path, end_s: int) -> Path:
     """What a learner left behind: two shadow days, two verdicts and a promotion, and the three ticks before ``end_s``.
 
@@ -138,31 +167,11 @@ def write_learning(path: Path, end_s: int) -> Path:
         LearningEvent(CLUSTER, POOL, midnight, "gate", "advise", "rule", "SAVES", facts, "It saves."),
         LearningEvent(CLUSTER, POOL, midnight, "promotion", "advise", "rule", "GOOD_DAYS", (), "Up to advise."),
     ]
-    ticks = [
-        LearningTick.of(
-            cluster=CLUSTER,
-            tick_id=f"t{i}",
-            at_s=end_s - 900 + 300 * i,
-            pool=POOL,
-            ceiling="full",
-            rung="raise-only" if i == 0 else "advise",
-            acting="hedge" if i == 0 else "rule",
-            demand_milli_gpus=20_500,
-            lead_s=600,
-            quantiles=((500, 20_000), (900, 30_000)),
-            rule_nodes=3,
-            candidates=(("bold", 5), ("shy", 2), ("rule", 3), ("other", 2)),
-            learner_nodes=wanted,
-            target_nodes=4 if i == 0 else 3,
-            implied_permille=870,
-            move="raise",
-            clipped=("OVER_CEILING", "STEP") if i == 0 else (),
-            model="",
-            inputs=b"{}",
-        )
-        for i, wanted in enumerate((4, 2, None))
-    ]
-    outcome = LearningOutcome(CLUSTER, "t0", POOL, end_s - 900, rule_cost_milli=2000, cost_milli=1500, regret_milli=250)
+    ticks = [a_tick(end_s - 900, learner_nodes=4, rung="raise-only", acting="hedge", target_nodes=4, clipped=CLIPS)]
+    ticks += [a_tick(end_s - 600, learner_nodes=2), a_tick(end_s - 300, learner_nodes=None)]
+    outcome = LearningOutcome(
+        CLUSTER, f"t{end_s - 900}", POOL, end_s - 900, rule_cost_milli=2000, cost_milli=1500, regret_milli=250
+    )
     with open_store(str(path)) as store:
         store.append_learning(ticks, [outcome], days, events)
     return path

@@ -181,12 +181,8 @@ def test_a_history_that_ends_at_midnight_is_judged_there_too() -> None:
 
 
 def test_an_amounts_place_in_a_forecast() -> None:
-    forecast = np.arange(10.0, 120.0, 10.0)  # levels .1 to .9, .95, .98 at 10, 20, … 110 GPUs
-    assert implied(50, forecast) == pytest.approx(0.5)
-    assert implied(95, forecast) == pytest.approx(0.925)
-    assert implied(9, forecast) == 0
-    assert implied(111, forecast) == 1
-    assert implied(10, np.full(11, 10.0)) == pytest.approx(0.1)
+    forecast = np.arange(10_000, 120_000, 10_000)  # levels .1 to .9, .95, .98 at 10, 20, … 110 GPUs
+    assert [implied(gpus, forecast) for gpus in (9, 10, 19, 50, 99, 100, 500)] == [0, 0.1, 0.1, 0.5, 0.9, 0.95, 0.98]
 
 
 def test_the_row_of_a_time_is_the_last_that_has_begun() -> None:

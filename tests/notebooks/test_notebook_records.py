@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from notebook_sources import DAY_S, MONDAY_S, a_history, office, write_learning, write_store
+from notebook_sources import CLUSTER, DAY_S, MONDAY_S, POOL, a_history, a_tick, office, write_learning, write_store
 
 from controller.core.errors import InputError
+from controller.learning.advise import model_body
+from controller.learning.candidates import NAMES
+from controller.store import ModelFile, open_store
 from dashboard import notebook as tg
 from dashboard.notebook.why import Why
 
@@ -80,15 +84,48 @@ def test_one_moment_counts_candidates_where_no_weights_are_known(recorded: tg.Re
     assert "the learner acts" in said
     assert "(raise)" in said
     assert "asked for 16 to 40 GPUs" in said
-    assert "the 87 % line of the forecast" in said
+    assert "reaches the 87 % line of the forecast" in said
 
 
-def test_of_a_learner_that_did_not_act_no_quantile_is_told(recorded: tg.Recorded) -> None:
-    why = recorded.why("2026-10-02 01:50")
+def test_a_learner_that_wanted_nothing_reached_no_quantile(recorded: tg.Recorded) -> None:
+    lower, none = recorded.why("2026-10-02 01:50"), recorded.why("2026-10-02 01:55")
+    assert isinstance(lower, Why)
+    assert isinstance(none, Why)
+    assert "(lower); the rule acts." in lower._repr_markdown_()
+    assert math.isnan(none.learner)
+    assert math.isnan(none.quantile)
+    assert "wanted nothing" in none._repr_markdown_()
+
+
+def test_weights_are_those_of_the_model_file_in_force(tmp_path: Path) -> None:
+    path = write_store(tmp_path / "s.sqlite", {"dev": office(2, 4, 16)})
+    end_s = MONDAY_S + 2 * DAY_S
+    weights = np.zeros(len(NAMES), dtype=np.int64)
+    weights[[0, -1]] = 250_000, 750_000
+    body = model_body(weights, "")
+    model = ModelFile.of(
+        body=body, cluster=CLUSTER, pool=POOL, made_at_s=end_s, kind="hedge", code_fingerprint="", data_fingerprint=""
+    )
+    other = replace(model, fingerprint="of another version", body=b'{"kind":"hedge","weights":[["x",1]]}')
+    asked = tuple((name, 5 if name == "rule" else 2) for name in NAMES)
+    with open_store(str(path)) as store:
+        store.add_model(model)
+        store.add_model(other)
+        store.append_learning(
+            [
+                a_tick(end_s - 600, model=model.fingerprint, candidates=asked),
+                a_tick(end_s - 300, model=other.fingerprint, candidates=asked),
+            ]
+        )
+    recorded = tg.recorded(tg.open(str(path)))
+    table = recorded.weights()
+    assert len(table) == 1
+    assert table.iloc[0].to_dict() == {**dict.fromkeys(NAMES, 0.0), NAMES[0]: 0.25, "rule": 0.75}
+    why = recorded.why("2026-09-30 01:50")
     assert isinstance(why, Why)
-    assert math.isnan(why.quantile)
-    assert "the rule acts" in why._repr_markdown_()
-    assert "(lower)" in why._repr_markdown_()
+    assert why.shares().to_dict() == {16: 0.25, 40: 0.75}
+    assert why.table()["in words"].iloc[0].startswith("last demand and a buffer")
+    assert [one.name for one in tg.chart.weights(recorded).data][:1] == ["tuned rule"]
 
 
 def test_a_moment_outside_the_record_is_refused(recorded: tg.Recorded) -> None:
@@ -108,7 +145,14 @@ def test_a_source_without_a_learner_has_empty_tables_and_says_so(tmp_path: Path)
     for nothing in (plain, store):
         assert not nothing
         assert "No learner is on record" in nothing._repr_markdown_()
-        for table in (nothing.targets(), nothing.ticks(), nothing.savings(), nothing.events(), nothing.gate()):
+        for table in (
+            nothing.targets(),
+            nothing.ticks(),
+            nothing.savings(),
+            nothing.events(),
+            nothing.gate(),
+            nothing.weights(),
+        ):
             assert table.empty
         assert "No learner is on record" in str(nothing.why())
 

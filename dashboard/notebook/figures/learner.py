@@ -75,7 +75,7 @@ def _around(mine: pd.Series[float], others: pd.DataFrame) -> list[float]:
     return [-most, most]
 
 
-def weights(source: Learner) -> go.Figure:
+def weights(source: Source) -> go.Figure:
     """The hedge's weights over time, stacked; the heaviest by name and the rest together."""
     frame = source.weights() * 100
     figure = titled(
@@ -85,6 +85,8 @@ def weights(source: Learner) -> go.Figure:
         under=f"what each candidate cost lately decides; the first day counts for nobody; {_under(source)}",
         height=440,
     )
+    if frame.empty:
+        return nothing(figure, "no weights on record")
     order = frame.mean().sort_values(ascending=False).index.tolist()
     named = [name for name in order if name != RULE][: SHOWN_FLEETS - 1]
     rest = [name for name in order if name not in named and name != RULE]
