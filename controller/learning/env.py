@@ -35,6 +35,12 @@ def chosen_episode(value: object) -> str:
     return str(value)
 
 
+def register(name: str, one: str, many: str) -> None:
+    """Make an environment known to gymnasium. ``one``, ``many``: ``module:function`` that make one and many."""
+    if name not in gymnasium.registry:
+        gymnasium.register(name, one, vector_entry_point=many)
+
+
 class _Walk:
     """One or several fleets on their way through a course, each over the same number of rows."""
 
@@ -152,8 +158,9 @@ class HeadroomVectorEnv(VectorEnv[Row, Ints, NDArray[Any]]):
             self._walk.begin(self.num_envs, self.np_random, None)
             return self._walk.observe(), np.zeros(self.num_envs), never, never.copy(), dict(self._walk.where())
         wanted = np.asarray(actions)
-        if wanted.shape != (self.num_envs,) or wanted.min() < 0 or wanted.max() > self.course.most_nodes:
-            raise InputError.one("actions", actions, f"{self.num_envs} numbers of nodes, 0 to {self.course.most_nodes}")
+        if not self.action_space.contains(wanted.astype(np.int64)) or not np.issubdtype(wanted.dtype, np.integer):
+            allowed = f"{self.num_envs} whole numbers of nodes, 0 to {self.course.most_nodes}"
+            raise InputError.one("actions", actions, allowed)
         cost, parts = self._walk.step(wanted.astype(np.float64))
         over = np.full(self.num_envs, self._walk.left == 0)
         return self._walk.observe(), -cost, never, over, dict(self._walk.where()) | parts
