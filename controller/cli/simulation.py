@@ -16,9 +16,9 @@ from controller.core.errors import InputError
 from controller.core.policy import Policy
 from controller.core.quantities import DAY_S, HOUR_S, MILLI
 from controller.loop import DemandRecorder, Loop, Tick
-from controller.loop.advice import PastAdvice
 from controller.loop.feeds import RecordedForecasts
-from controller.loop.recording import StoreRecorder
+from controller.loop.learned import LearnedAdvice
+from controller.loop.recording import StoreBook, StoreRecorder
 from controller.resources.source import PolicyFile
 from controller.store import Store, open_store, problems_key
 from controller.store.engine import parse_url
@@ -123,12 +123,13 @@ class _Simulation:
         demand = DemandRecorder(policy.timezone)
         store.load_demand(world.cluster, given.history)
         demand.load(store.demand_history(world.cluster))
-        advisor = PastAdvice(demand, policies, world.lead_s)
+        feed = RecordedForecasts(demand, world.lead_s)
+        book = StoreBook(store, world.cluster)
         self.loop = Loop(
             world,
             policies,
-            forecaster=RecordedForecasts(demand, world.lead_s, lengths_of=advisor.lengths_s),
-            advisor=advisor,
+            forecaster=feed,
+            advisor=LearnedAdvice(world.cluster, demand, policies, world.lead_s, feed.walked, book),
             recorder=StoreRecorder(store, lambda: int(time.time())),
             demand=demand,
         )

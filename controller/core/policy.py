@@ -198,6 +198,8 @@ class Learning:
     low_permille: int = 500
     high_permille: int = 980
     max_headroom_gpus: int | None = None
+    patience_days: int | None = None
+    """Good days before each next step; None: the ladder's own patience, 0: none is asked for."""
 
 
 @dataclass(frozen=True, slots=True)

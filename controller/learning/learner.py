@@ -29,9 +29,10 @@ WATCHED_PERMILLE = 900
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """A step that is over: what the shadow fleets of hedge, rule and the cheapest one paid in it (GPU-hours)."""
+    """A step that is over: the hedge's target, and what hedge, rule and cheapest fleet paid in it (GPU-hours)."""
 
     row: int
+    nodes: int
     known: bool
     hedge: float
     rule: float
@@ -107,7 +108,9 @@ class Learner:
             self._model = self._made_model()
         row = self.row
         self.row += 1
-        return Settled(row, not np.isnan(value), float(both[0]), float(mine[NAMES.index(RULE)]), float(mine.min()))
+        return Settled(
+            row, nodes, not np.isnan(value), float(both[0]), float(mine[NAMES.index(RULE)]), float(mine.min())
+        )
 
     def _cost(self, step: tuple[Array, Array, Array, Array]) -> Array:
         _, idle, wait, adds = step

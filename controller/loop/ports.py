@@ -41,10 +41,13 @@ class Advisor(Protocol):
     """Who says how much headroom to aim for."""
 
     def tune(self, now_s: int) -> None:
-        """Tune on the past; called at the start and every night."""
+        """Tune on the past; called at the start and every night, after the forecaster's fit."""
 
-    def advice(self, now_s: int) -> Advice:
-        """The advice in force."""
+    def advice(self, now_s: int, forecasts: Forecasts) -> Advice:
+        """The advice of this tick."""
+
+    def recorded(self, tick_id: str, decision: Decision) -> None:
+        """The tick is on record; keep what belongs to it. Raises ``RecordError``: then it is not applied."""
 
 
 class PolicySource(Protocol):
@@ -91,9 +94,12 @@ class DefaultAdvice:
     def tune(self, now_s: int) -> None:
         """Nothing to tune."""
 
-    def advice(self, now_s: int) -> Advice:
+    def advice(self, now_s: int, forecasts: Forecasts) -> Advice:
         """The fixed advice."""
         return self.fixed
+
+    def recorded(self, tick_id: str, decision: Decision) -> None:
+        """Nothing more to keep."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,10 +15,10 @@ import structlog
 from controller.core.actions import Decision
 from controller.core.decide import decide
 from controller.core.forecast import Forecasts
-from controller.core.policy import Mode
-from controller.core.quantities import DAY_S
+from controller.core.policy import Mode, Policy
 from controller.loop.demand import DemandRecorder
 from controller.loop.memory import Memory
+from controller.loop.nights import Nights
 from controller.loop.ports import (
     Advisor,
     DefaultAdvice,
@@ -70,7 +70,7 @@ class Loop:
         self.recorder: Recorder = recorder or Unrecorded()
         self.demand = demand
         self.memory = memory or Memory()
-        self._tuned_day: int | None = None
+        self._nights = Nights()
         self._recorded_s: int | None = None
 
     def resume(self, snapshot: bytes, decision: bytes) -> None:
@@ -91,12 +91,13 @@ class Loop:
             return Tick(now_s, problems=(*problems, f"not observed: {error}"))
         if self.demand is not None:
             self.demand.observe(snapshot, policy)
-        problems += self._nightly(now_s)
+        problems += self._nightly(now_s, policy)
         forecasts = self._forecasts(now_s, problems)
-        advice = self.advisor.advice(now_s)
+        advice = self.advisor.advice(now_s, forecasts)
         decision = decide(snapshot, forecasts, policy, now_s, advice)
         try:
             tick_id = self.recorder.record(snapshot, forecasts, policy, advice, decision)
+            self.advisor.recorded(tick_id, decision)
         except RecordError as error:
             log.error("not_recorded", at_s=now_s, error=str(error))
             return Tick(now_s, decision=decision, problems=(*problems, f"not recorded, so not applied: {error}"))
@@ -105,19 +106,18 @@ class Loop:
         problems += self._record_outcomes(tick_id, now_s, outcomes)
         return Tick(now_s, tick_id, decision, outcomes, tuple(problems))
 
-    def _nightly(self, now_s: int) -> list[str]:
-        """Fit and tune at the start and after every midnight (UTC)."""
-        day = now_s // DAY_S
-        if day == self._tuned_day:
+    def _nightly(self, now_s: int, policy: Policy) -> list[str]:
+        """Fit and tune at the start and after every midnight of the policy's time zone."""
+        if not self._nights.due(now_s, policy.timezone):
             return []
-        self._tuned_day = day
-        self.advisor.tune(now_s)
+        problems = []
         try:
             self.forecaster.fit(now_s)
         except ForecastError as error:
             log.warning("fit_failed", at_s=now_s, error=str(error))
-            return [f"the forecaster could not be fitted: {error}"]
-        return []
+            problems = [f"the forecaster could not be fitted: {error}"]
+        self.advisor.tune(now_s)
+        return problems
 
     def _forecasts(self, now_s: int, problems: list[str]) -> Forecasts:
         try:

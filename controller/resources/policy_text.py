@@ -160,7 +160,7 @@ def _learning(learning: core.Learning) -> dict[str, Any]:
     return {
         "mode": learning.mode.value,
         "quantile": quantile,
-        **_given(maxHeadroom=learning.max_headroom_gpus),
+        **_given(maxHeadroom=learning.max_headroom_gpus, patienceDays=learning.patience_days),
     }
 
 

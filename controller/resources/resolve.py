@@ -31,7 +31,11 @@ def resolve(document: GPUPolicy) -> Policy:
             spec.sharing.mig == "auto", spec.sharing.time_slicing.max_replicas if spec.sharing.time_slicing else 1
         ),
         learning=core.Learning(
-            core.LearningMode(spec.learning.mode), round(low * 1000), round(high * 1000), spec.learning.max_headroom
+            core.LearningMode(spec.learning.mode),
+            round(low * 1000),
+            round(high * 1000),
+            spec.learning.max_headroom,
+            spec.learning.patience_days,
         ),
         enforcement=core.Enforcement(mechanism, kueue.cohort if kueue else ""),
         alerts=_core_alerts(spec.alerts),

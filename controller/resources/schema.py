@@ -306,6 +306,7 @@ class LearningPart(Part):
         0.98,
     ]
     max_headroom: Gpus | None = None
+    patience_days: Annotated[int, Field(ge=0, le=90)] | None = None
 
 
 Severity = Literal["info", "warning", "critical"]

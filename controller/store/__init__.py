@@ -12,6 +12,7 @@ from controller.store.learning_records import (
     LearningPoint,
     LearningTick,
     ModelFile,
+    kill_key,
     learning_key,
 )
 from controller.store.records import (
@@ -59,6 +60,7 @@ __all__ = [
     "TickHeader",
     "TickRecord",
     "ViolationRow",
+    "kill_key",
     "learning_key",
     "open_store",
     "problems_key",

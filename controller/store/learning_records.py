@@ -64,6 +64,11 @@ class LearningTick:
         return cls(inputs=inputs, inputs_hash=content_hash(inputs), **values)
 
 
+def kill_key(cluster: str) -> str:
+    """Where the kill switch is: true while learning is off in a cluster, whatever its policy says."""
+    return f"learning-killed/{cluster}"
+
+
 @dataclass(frozen=True, slots=True)
 class LearningPoint:
     """A stretch of ticks for a chart: means of what was wanted; ``learner_milli_nodes`` None: it wanted nothing."""

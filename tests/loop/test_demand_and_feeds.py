@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 
 from controller.core.advice import HeadroomSource
-from controller.core.forecast import TOTAL
+from controller.core.forecast import TOTAL, Forecasts
 from controller.core.policy import Learning, LearningMode, Mode, Policy, Pool, PoolLimits, Team
 from controller.core.snapshot import PoolObservation, Snapshot, Workload, WorkloadState
-from controller.learning.forecast_only import Choice
 from controller.loop import DemandRecorder, FixedPolicy, ForecastError
-from controller.loop.advice import PastAdvice
 from controller.loop.feeds import RecordedForecasts
+from controller.loop.learned import LearnedAdvice
 from forecaster.series import Panel
 
 POLICY = Policy("p", Mode.ENFORCE, "UTC", (Pool("h", (), PoolLimits(0, 800)),), (Team("a", ("a",)), Team("b", ("b",))))
@@ -121,32 +120,11 @@ def test_a_pool_that_cannot_be_fitted_says_which() -> None:
         RecordedForecasts(demand, lambda _: 600).fit(600)
 
 
-def test_where_the_day_repeats_and_nodes_are_far_a_forecast_is_chosen_and_its_window_made() -> None:
-    """Every day the same step at nine, nodes half an hour away: who sees it coming wins on the past."""
-    demand = a_rhythm(9)
-    now = 9 * DAY
-    advisor = PastAdvice(demand, FixedPolicy(POLICY), lambda _: 1800)
-    advisor.tune(now)
-    (advice,) = advisor.advice(now).pools
-    assert advice.source is HeadroomSource.FORECAST
-    assert advisor.lengths_s("h") == (advice.window_s,)
-    off = replace(POLICY, learning=Learning(LearningMode.OFF))
-    ruled = PastAdvice(demand, FixedPolicy(off), lambda _: 1800)
-    ruled.tune(now)
-    assert [one.source for one in ruled.advice(now).pools] == [HeadroomSource.RULE]
-    feed = RecordedForecasts(demand, lambda _: 1800, lengths_of=advisor.lengths_s, experts=("last_value", "seasonal"))
-    feed.fit(now)
-    series = feed.forecasts(now).of("h")
-    assert series is not None
-    assert (1800, 1800 + advice.window_s) in {(window.start_s, window.end_s) for window in series.windows}
-
-
 def test_too_short_a_past_says_nothing() -> None:
     demand = a_rhythm(0.25)
-    advisor = PastAdvice(demand, FixedPolicy(POLICY), lambda _: 600)
+    advisor = LearnedAdvice("c", demand, FixedPolicy(POLICY), lambda _: 600, lambda _: None)
     advisor.tune(DAY // 4)
-    assert advisor.advice(DAY // 4).pools == ()
-    assert advisor.lengths_s("h") == ()
+    assert advisor.advice(DAY // 4, Forecasts()).pools == ()
 
 
 def test_the_tuned_rule_is_the_one_an_exhaustive_look_finds_best() -> None:
@@ -154,8 +132,9 @@ def test_the_tuned_rule_is_the_one_an_exhaustive_look_finds_best() -> None:
     demand = DemandRecorder("UTC")
     for step in range(1, 3 * 288):
         demand.put(step * 300, "h", TOTAL, 16_000)
-    advisor = PastAdvice(demand, FixedPolicy(replace(POLICY, learning=Learning(LearningMode.OFF))), lambda _: 600)
+    off = FixedPolicy(replace(POLICY, learning=Learning(LearningMode.OFF)))
+    advisor = LearnedAdvice("c", demand, off, lambda _: 600, lambda _: None)
     advisor.tune(3 * DAY)
-    (advice,) = advisor.advice(3 * DAY).pools
+    (advice,) = advisor.advice(3 * DAY, Forecasts()).pools
+    assert advice.source is HeadroomSource.RULE
     assert math.ceil(16 * (1000 + advice.rule.buffer_permille) / 1000 / 8) == 2
-    assert Choice(advice.rule).level is None
