@@ -225,6 +225,10 @@ class TestTheCeiling:
         pool = Pool(ON_TOP).tick(ceiling=ADVISE).until(at(3), ceiling=FULL)
         assert pool.climbs() == [(0.5, ADVISE), (2, RAISE_ONLY)]
 
+    def test_lowered_soon_after_midnight_begins_the_count_of_days_anew(self) -> None:
+        pool = Pool(ON_TOP, patience=2).tick().until(at(1)).until(at(1, 1), ceiling=ADVISE).until(at(4), ceiling=FULL)
+        assert pool.climbs() == [(0.5, FULL), (1 + TICK_S / DAY_S, ADVISE), (3, RAISE_ONLY)]
+
 
 BEGINS: list[tuple[str, dict[str, Any], LearningMode, float, LearningMode]] = [
     # code, what is read, the highest rung meanwhile, hours until it is over, where it is then
@@ -263,6 +267,7 @@ class TestCauses:
         assert [told for told in pool.told() if told[1] != "VERDICT_EXPIRED"] == []
         pool.until(well_from_s + round(hours * HOUR_S))
         assert (pool.state.rung, pool.state.earned, pool.state.holds) == (then, then, ())
+        assert dict(pool.events[-1].facts)["held_s"] == well_from_s + round(hours * HOUR_S) - NOON_S
         assert pool.told() == [("recovery", code)]
 
     @pytest.mark.parametrize(
@@ -306,7 +311,11 @@ class TestCauses:
         assert pool.until(at(2, 10) + 2 * TICK_S).state.rung is FULL
 
     def test_of_this_moment_are_not_waited_out_while_nobody_looks(self) -> None:
-        """Fresh before and after a silence of an hour: the inputs may have been anything in between."""
+        """Fresh before and after a silence: the inputs may have been anything in between. 15 minutes are none."""
+        pool = Pool(ON_TOP).tick(seen=replace(GOOD, inputs_age_s=None)).tick(NOON_S + TICK_S, seen=GOOD)
+        for quarter in range(1, 5):
+            pool.tick(NOON_S + TICK_S + quarter * 900)
+        assert pool.state.rung is FULL
         pool = Pool(ON_TOP).tick(seen=replace(GOOD, inputs_age_s=None)).tick(NOON_S + TICK_S, seen=GOOD)
         assert pool.tick(at(0, 14)).state.rung is SHADOW
         assert pool.until(at(0, 15) - TICK_S).state.rung is SHADOW
