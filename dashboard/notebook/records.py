@@ -47,7 +47,7 @@ class Recorded:
         return bool(self.rows or self.days or self.told)
 
     def targets(self) -> pd.DataFrame:
-        """By tick, in GPUs: what was wanted, what rule and learner asked for, and what was aimed at."""
+        """By tick, in GPUs: what was wanted, what rule and learner asked for, and what was aimed at in the end."""
         size = self.gpus_per_node
         made = [
             (
@@ -58,7 +58,7 @@ class Recorded:
             )
             for one in self.rows
         ]
-        columns = ["wanted", "rule", LEARNER, "acts"]
+        columns = ["wanted", "rule", LEARNER, "aimed at"]
         return pd.DataFrame(made, index=self._times([one.at_s for one in self.rows]), columns=columns, dtype=float)
 
     def ticks(self) -> pd.DataFrame:

@@ -142,7 +142,7 @@ def test_what_was_recorded_is_drawn_like_what_was_replayed(made: Made) -> None:
     assert [one.name for one in gate.data] == ["the learner acts"]
     assert list(gate.data[0].y) == [1.5]
     assert list(gate.data[0].error_y.array) == [0.25]
-    assert list(trace(tg.chart.targets(made.recorded), "acts").y) == [32, 24, 24]
+    assert list(trace(tg.chart.targets(made.recorded), "aimed at").y) == [32, 24, 24]
     moment = tg.chart.why(made.recorded.why())
     assert "share of candidates" in moment.layout.yaxis.title.text
 

@@ -36,7 +36,7 @@ def test_targets_are_in_gpus_by_the_nodes_of_the_policy(recorded: tg.Recorded) -
     assert targets["rule"].tolist() == [24] * 3
     assert targets["learner"].tolist()[:2] == [32, 16]
     assert math.isnan(targets["learner"].iloc[2])
-    assert targets["acts"].tolist() == [32, 24, 24]
+    assert targets["aimed at"].tolist() == [32, 24, 24]
     # 23:45 UTC on Thursday is 01:45 on Friday in Berlin.
     assert targets.index.tolist() == [pd.Timestamp(f"2026-10-02 01:{minute}") for minute in (45, 50, 55)]
 

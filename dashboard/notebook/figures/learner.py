@@ -143,7 +143,7 @@ def gate(source: Source) -> go.Figure:
             "categoryorder": "array",
             "categoryarray": [f"{day:%a %d %b}" for day in known.index],
         },
-        yaxis={"rangemode": "normal", "zeroline": True, "zerolinecolor": "black", "zerolinewidth": 1.2},
+        yaxis={"zeroline": True, "zerolinecolor": "black", "zerolinewidth": 1.2},
     )
     return figure
 
@@ -151,11 +151,12 @@ def gate(source: Source) -> go.Figure:
 def targets(source: Source, days: float = TARGET_DAYS) -> go.Figure:
     """What rule and learner asked for on the last days, against what was wanted."""
     frame = source.targets()
+    done = frame.columns[-1]
     figure = titled(
         "How many GPUs did the learner ask for, and how many the rule?",
         f"local time ({source.history.zone})",
         "GPUs",
-        under=f"asked for at that moment, to serve a lead later; dotted: what acts; {_under(source)}",
+        under=f"asked for at that moment, to serve a lead later; dotted: {done}; {_under(source)}",
     )
     if frame.empty:
         return nothing(figure, "nothing on record")
@@ -163,7 +164,7 @@ def targets(source: Source, days: float = TARGET_DAYS) -> go.Figure:
     line(figure, shown.index, shown["wanted"], "wanted", GREY, width=1.2, hovertemplate="%{y:,.0f}")
     for name, colour in (("rule", ORANGE), (LEARNER, BLUE)):
         line(figure, shown.index, shown[name], name, colour, hovertemplate="%{y:,.0f}", line_shape="hv")
-    line(figure, shown.index, shown["acts"], "acts", "#000000", dash="dot", width=1.2, hovertemplate="%{y:,.0f}")
+    line(figure, shown.index, shown[done], done, "#000000", dash="dot", width=1.2, hovertemplate="%{y:,.0f}")
     return figure
 
 
