@@ -158,7 +158,7 @@ class HeadroomVectorEnv(VectorEnv[Row, Ints, NDArray[Any]]):
             self._walk.begin(self.num_envs, self.np_random, None)
             return self._walk.observe(), np.zeros(self.num_envs), never, never.copy(), dict(self._walk.where())
         wanted = np.asarray(actions)
-        if not self.action_space.contains(wanted.astype(np.int64)) or not np.issubdtype(wanted.dtype, np.integer):
+        if not np.issubdtype(wanted.dtype, np.integer) or not self.action_space.contains(wanted.astype(np.int64)):
             allowed = f"{self.num_envs} whole numbers of nodes, 0 to {self.course.most_nodes}"
             raise InputError.one("actions", actions, allowed)
         cost, parts = self._walk.step(wanted.astype(np.float64))
