@@ -12,7 +12,7 @@ import sys
 import typer
 from typer.exceptions import TyperException
 
-from controller.cli import bench, decide, demo, forecast, policy, shares, simulate, store
+from controller.cli import bench, decide, demo, forecast, learning, policy, shares, simulate, store
 from controller.core.errors import InputError
 
 app = typer.Typer(
@@ -35,6 +35,7 @@ bench.register(app)
 shares.register(app)
 app.add_typer(policy.app, name="policy")
 app.add_typer(forecast.app, name="forecast")
+app.add_typer(learning.app, name="learning")
 app.add_typer(store.app, name="store")
 
 

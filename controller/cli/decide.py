@@ -6,6 +6,7 @@ import json
 import sys
 from dataclasses import dataclass
 from datetime import UTC
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,6 +18,7 @@ from controller.core.errors import InputError, Problem
 
 if TYPE_CHECKING:
     from controller.core.actions import Decision
+    from controller.store import Store
 
 DEFAULT_STORE = ".tidegate/demo.sqlite"
 Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
@@ -112,6 +114,8 @@ def explain(
 EARLIEST_S, LATEST_S = 31_536_000, 221_845_391_999
 """1971-01-01 and the last second of 8999: the years that ``--now`` takes too."""
 PARTS = ("policy", "snapshot", "forecasts", "advice", "decision")
+LEARNED = "learning"
+"""The part that a record has where a learner was at work: what its advice came from, by pool."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,16 +154,29 @@ def _of_store(identity: str, url: str) -> Story:
         )
     with open_store(url) as store:
         found = store.record(identity)
+        learned = _learned(store, identity)
     if found is None:
         raise InputError.one("id", identity, f"an id that {url} holds (the dashboard's Decisions page shows them)")
     data = (found.policy_bytes, found.snapshot, found.forecasts, found.advice, found.decision)
-    parts = dict(zip(PARTS, data, strict=True))
+    parts = dict(zip(PARTS, data, strict=True)) | learned
     try:
         return _again(found.id, found.at_s, parts, "record")
     except InputError as error:
         # The store is ours: what it holds and we cannot read was written by another version, or is damaged.
         said = f"its inputs cannot be read ({error.lines()[0]}); another version wrote them, or they are damaged"
         return Story(found.id, found.at_s, parts, [], False, said)
+
+
+def _learned(store: Store, identity: str) -> dict[str, bytes]:
+    """What each pool's advice was computed from, model file included; nothing where no learner was at work."""
+    from controller.core.canonical import canonical_bytes
+
+    rows = []
+    for tick in store.learning_tick(identity):
+        model = store.model(tick.model)
+        if tick.inputs and model is not None:
+            rows.append({"inputs": _plain(tick.inputs), "model": _plain(model.body), "pool": tick.pool})
+    return {LEARNED: canonical_bytes(rows)} if rows else {}
 
 
 def _of_file(path: Path) -> Story:
@@ -181,7 +198,7 @@ def _of_file(path: Path) -> Story:
     at_s = document["at_s"]
     if not isinstance(at_s, int) or isinstance(at_s, bool) or not EARLIEST_S <= at_s <= LATEST_S:
         raise InputError.one("at_s", shown(at_s), "whole seconds since 1970, of the years 1971 to 8999", source=source)
-    parts = {part: canonical_bytes(document[part]) for part in PARTS}
+    parts = {part: canonical_bytes(document[part]) for part in (*PARTS, LEARNED) if part in document}
     return _again(str(document.get("id", path.name)), at_s, parts, source)
 
 
@@ -199,7 +216,33 @@ def _again(identity: str, at_s: int, parts: dict[str, bytes], source: str) -> St
         at_s,
         codec.read_advice(parts["advice"], f"{source}: advice"),
     )
-    return Story(identity, at_s, parts, sentences(decision), canonical_bytes(decision) == parts["decision"])
+    told, same = _advised_again(parts, source)
+    lines = [*sentences(decision), *told]
+    return Story(identity, at_s, parts, lines, same and canonical_bytes(decision) == parts["decision"])
+
+
+def _advised_again(parts: dict[str, bytes], source: str) -> tuple[list[str], bool]:
+    """Compute each pool's advice again from its recorded inputs and model file: sentences, and whether all agree."""
+    from controller.core.canonical import canonical_bytes
+    from controller.learning import advise
+    from controller.resources import codec
+
+    lines, same = [], True
+    recorded = codec.read_advice(parts["advice"], f"{source}: advice")
+    rows = json.loads(parts.get(LEARNED, b"[]"))
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise InputError.one(LEARNED, "something else", "a list of mappings with inputs and model", source=source)
+    for i, row in enumerate(rows):
+        at = f"{source}: {LEARNED}[{i}]"
+        inputs = advise.read_inputs(canonical_bytes(row.get("inputs")), at)
+        body = canonical_bytes(row.get("model"))
+        advice = advise.advice(inputs, advise.read_model(body, at))
+        agrees = advice == recorded.of(inputs.pool) and sha256(body).hexdigest()[:16] == inputs.model
+        same = same and agrees
+        who = "the learner's" if inputs.acts else "the rule's"
+        found = "was computed again from its inputs and model" if agrees else "could NOT be computed again: model"
+        lines.append(f"Advice for {inputs.pool}, {who}, {found} {inputs.model}.")
+    return lines, same
 
 
 def _plain(data: bytes) -> Any:

@@ -288,7 +288,8 @@ class LearnedAdvice:
             kill=killed,
             patience_days=policy.learning.patience_days,
         )
-        if any(event.code == Code.COST and event.kind == "demotion" for event in events):
+        # An alarm is answered once it holds; it then counts anew, so that a second one within the hold is seen too.
+        if any(hold.code is Code.COST and hold.well_since_s is None for hold in standing.ladder.holds):
             standing.watch = standing.watch.cost_alarmed()
         self._kept.events += [
             LearningEvent(self._cluster, pool, e.at_s, str(e.kind), e.rung, e.acting, str(e.code), e.facts, e.sentence)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime, time, timedelta
 from zoneinfo import ZoneInfo
-
-from apscheduler.triggers.cron import CronTrigger
 
 
 class Nights:
@@ -25,19 +23,18 @@ class Nights:
 
 def next_midnight(now_s: int, timezone: str) -> int:
     """The first local midnight after a moment."""
-    zone = ZoneInfo(timezone)
-    trigger = CronTrigger(hour=0, minute=0, second=0, timezone=zone)
-    fires: datetime = trigger.get_next_fire_time(None, datetime.fromtimestamp(now_s + 1, zone))
-    return int(fires.timestamp())
+    return _day_after(datetime.fromtimestamp(now_s, ZoneInfo(timezone)))
 
 
 def midnights(begin_s: int, end_s: int, timezone: str) -> list[int]:
     """The local midnights in ``[begin_s, end_s]``; days of 23 and 25 hours included."""
-    zone = ZoneInfo(timezone)
-    day = datetime.fromtimestamp(begin_s, zone).replace(hour=0, minute=0, second=0, microsecond=0)
-    found = []
-    while (at := int(day.timestamp())) <= end_s:
-        if at >= begin_s:
-            found.append(at)
-        day = (day.replace(tzinfo=None) + timedelta(days=1)).replace(tzinfo=zone)
+    found, at = [], next_midnight(begin_s - 1, timezone)
+    while at <= end_s:
+        found.append(at)
+        at = next_midnight(at, timezone)
     return found
+
+
+def _day_after(local: datetime) -> int:
+    # By the calendar, not by 24 hours. APScheduler 3.11's CronTrigger skips the midnight after clocks go forward.
+    return int(datetime.combine(local.date() + timedelta(days=1), time(), local.tzinfo).timestamp())
