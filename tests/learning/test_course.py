@@ -98,6 +98,20 @@ def test_a_fleet_that_steps_in_anywhere_pays_on_what_the_rules_fleet_pays(made: 
         assert paid == pytest.approx(cost[first:last].sum(), abs=1e-9)
 
 
+def test_a_fleet_steps_in_with_the_nodes_that_the_rules_fleet_has_then(made: Course) -> None:
+    walking, demand = Fleets(TERMS, made.ruled[:1]), a_total().values[:, 0]
+    rows, ready, coming = np.arange(JUDGED), [], []
+    for t in rows:
+        ready.append(walking.ready[0])
+        coming.append(walking.coming[:, 0])
+        walking.step(made.ruled[t : t + 1], demand[t])
+    there = made.fleets(rows)
+    assert np.array_equal(there.ready, ready)
+    assert np.array_equal(there.coming.T, coming)
+    assert len(set(ready)) > 3
+    assert np.any(coming)
+
+
 def test_nothing_of_the_future_is_in_an_observation() -> None:
     before = course(a_total(), TERMS, JUDGED)
     for cut in (2 * DAY + 150, JUDGED + 3, 5 * DAY + 7):
