@@ -8,7 +8,8 @@ from typing import TypeVar
 from controller.core.errors import InputError
 
 PREFIX = "TIDEGATE_NOTEBOOK_"
-Value = TypeVar("Value", str, int, float)
+Single = TypeVar("Single", str, int, float)
+Value = TypeVar("Value", str, int, float, tuple[str, ...], tuple[int, ...])
 
 
 class Note(str):
@@ -23,15 +24,22 @@ class Note(str):
 def setting(name: str, default: Value) -> Value:
     """A notebook's parameter: ``default``, unless the environment sets ``TIDEGATE_NOTEBOOK_<name>``.
 
-    The value has the kind (text, whole number, number) of the default; ``InputError`` where it cannot be read as such.
+    The value has the kind (text, whole number, number, several of one of these with commas between) of the default;
+    ``InputError`` where it cannot be read as such.
     """
     text = os.environ.get(PREFIX + name)
     if text is None:
         return default
+    if isinstance(default, tuple):
+        return tuple(_read(name, part.strip(), default[0]) for part in text.split(",") if part.strip())
+    return _read(name, text, default)
+
+
+def _read(name: str, text: str, like: Single) -> Single:
     try:
-        return type(default)(text)
+        return type(like)(text)
     except ValueError:
-        kind = {int: "a whole number", float: "a number"}.get(type(default), "text")
+        kind = {int: "a whole number", float: "a number"}.get(type(like), "text")
         raise InputError.one(PREFIX + name, text, kind) from None
 
 

@@ -178,3 +178,13 @@ def test_a_setting_keeps_its_kind_and_the_environment_has_the_last_word(monkeypa
         tg.setting("N", 3)
     with pytest.raises(InputError, match="TIDEGATE_NOTEBOOK_N: many: a number"):
         tg.setting("N", 3.0)
+
+
+def test_a_setting_of_several(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert tg.setting("W", (1, 2)) == (1, 2)
+    monkeypatch.setenv("TIDEGATE_NOTEBOOK_W", "3, 9,")
+    assert tg.setting("W", (1, 2)) == (3, 9)
+    assert tg.setting("W", ("5m",)) == ("3", "9")
+    monkeypatch.setenv("TIDEGATE_NOTEBOOK_W", "3,many")
+    with pytest.raises(InputError, match="TIDEGATE_NOTEBOOK_W: many: a whole number"):
+        tg.setting("W", (1, 2))

@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 LIMIT_S = 120
 """For one cell; a whole notebook on this little data takes some ten seconds."""
-SMALL = {"DAYS": "3"}
+SMALL = {"DAYS": "3", "LEADS": "15m", "WEIGHTS": "3,9"}
 FOR_ONE = {"03_what_if_another_policy": {"DAYS": "0.25"}}
 DEMAND = {"dev": wavy(4, 20, 14), "vision": wavy(4, 10, 5, seed=8)}
 
