@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -68,6 +69,15 @@ def test_the_choice_is_made_before_judging_and_costed_after(trial: Trial) -> Non
     closed = (rule - ours["cost"]) / (rule - best)
     assert f"**{abs(closed) * 100:.0f} %**" in trial.verdict()
     assert ("closes" if closed > 0 else "loses") in trial.verdict()
+
+
+def test_what_was_cheap_on_judged_days_only_is_not_chosen(trial: Trial) -> None:
+    table = trial.table.copy()
+    dearest = table["cost while learning"].idxmax()
+    table.loc[dearest, "cost"] = 0.0
+    flattered = replace(trial, table=table)
+    assert flattered.chosen == trial.chosen
+    assert 0.0 not in flattered.best()["cost"].tolist()
 
 
 def test_policies_beside_it_are_the_benchmarks(trial: Trial) -> None:
