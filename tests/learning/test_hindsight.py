@@ -147,17 +147,32 @@ def test_days_of_which_nothing_is_known_are_no_data(small: None) -> None:
     assert hindsight.fit([past, replace(past, demand=np.full(5 * DAY, np.nan))]) is not None
 
 
-def test_a_poisoned_future_changes_nothing_before_it(small: None) -> None:
-    past, cut = a_past(6, 3), 4 * DAY + 50
+def test_a_poisoned_future_changes_nothing_before_it(small: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hindsight, "MARGIN_H", 0.0)
+    past, cut = a_past(6, 1), 4 * DAY + 50
     forecast, reference = past.forecast.copy(), past.reference.copy()
     forecast[cut + 1 :] *= 7
     reference[cut + 1 :] += 50
     demand = np.where(np.arange(6 * DAY) >= cut, 5000.0, past.demand)
     poisoned = replace(past, demand=demand, forecast=forecast, reference=reference)
-    one, two = (hindsight.advised(each, 0) for each in (past, poisoned))
+    one, two = (hindsight.advised(each, 0, [other]) for each, other in ((past, past), (poisoned, poisoned)))
     assert np.array_equal(one[: cut + 1], two[: cut + 1])
-    assert not np.array_equal(one[: cut + 1], past.reference[: cut + 1])
+    assert (one != past.reference)[4 * DAY : cut + 1].any()  # the model had a say there
     assert not np.array_equal(one[5 * DAY :], two[5 * DAY :])
+
+
+def test_a_nights_model_is_fitted_on_what_was_over_by_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hindsight, "HISTORY_DAYS", 2)
+    given: list[list[Past]] = []
+    monkeypatch.setattr(hindsight, "fit", lambda pasts: given.append(list(pasts)))
+    one, other = a_past(4), a_past(4, seed=2)
+    hindsight.advised(one, 50, [other])
+    assert len(given) == 4
+    for nth, weeks in enumerate(given):
+        night = slice(max(0, 50 + (nth - 2) * DAY), 50 + nth * DAY)
+        for shown, whole in zip(weeks, (one, other), strict=True):
+            for part in ("demand", "forecast", "reference", "second_of_day"):
+                assert np.array_equal(getattr(shown, part), getattr(whole, part)[night])
 
 
 def test_the_same_past_is_the_same_file_and_another_past_another(small: None) -> None:
