@@ -12,7 +12,7 @@ safety. A long hold after the action takes some of that back. What little data d
 against it, are constants here: costs are compared to a reference on the same future, inputs are in units of the pool's
 own level (so that pools can be put together), the predicted cost is a high quantile, actions are near the reference and
 nearer while data is short, and history is used again at other scales and hours. What it is worth is in
-docs/designs/0008-hindsight.md: less than the hedge on every public trace, so nothing uses it by default.
+docs/designs/0008-hindsight.md: beside the hedge next to nothing, alone often much less. Nothing uses it by default.
 """
 
 from __future__ import annotations
