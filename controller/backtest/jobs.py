@@ -20,6 +20,7 @@ from controller.core.placement import Packing
 from controller.core.policy import Bounds, Mode, Policy, Pool, PoolLimits, Team
 from controller.core.quantities import MILLI
 from controller.learning.fleet import Array, Terms
+from controller.learning.limits import Limits
 from controller.worlds.simulated.cluster import Cluster
 from controller.worlds.simulated.jobs import Job
 from controller.worlds.simulated.trace import load_input
@@ -29,6 +30,8 @@ STARVED_AFTER_S = 900
 POOL = "pool"
 BLIND = "static_peak"
 """Holds to its number whatever it sees."""
+LIMITS = Limits(follows=True)
+"""What a replay makes of any target but the static one: never fewer nodes than work takes or waits for."""
 INSTANT = frozenset({"optimum", "ideal"})
 """Have their nodes when they want them: the one asked a lead before, the other measures what packing takes."""
 
@@ -52,6 +55,16 @@ def nodes_taken(trace: Trace, gpus_per_node: int) -> Panel:
     ideal.run(trace.panel.rows, trace.panel.rows_a_day)
     taken = np.array(ideal.nodes_taken, dtype=np.float64)[:, None] * gpus_per_node
     return Panel(("",), trace.panel.origin_s, trace.panel.step_s, trace.panel.timezone, taken)
+
+
+def costs_by_step(trace: Trace, terms: Terms, targets: Array, name: str) -> Array:
+    """GPU-hours of cost in each step of the whole trace under these targets (rows,), job by job.
+
+    What the learner and the rule would have cost on days that are over; a step's cost rests on nothing after it.
+    """
+    jobs = _jobs(trace, terms.gpus_per_node, 0)
+    replay = _Replay(terms, name, targets, jobs, trace.panel.time(0), int(targets[0]))
+    return replay.run(trace.panel.rows, 1).cost(terms)
 
 
 def replay_jobs(

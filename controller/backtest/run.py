@@ -15,6 +15,7 @@ from controller.backtest.score import Row, score
 from controller.backtest.traces import Trace
 from controller.core.errors import InputError
 from controller.learning.fleet import Terms
+from forecaster.series import Panel
 
 VIEWS = ("jobs", "demand")
 
@@ -46,10 +47,12 @@ def bench(
     view: str | None = None,
     tell: Callable[[str], None] = lambda _: None,
     made: NDArray[np.int64] | None = None,
+    taken: Panel | None = None,
 ) -> Report:
     """Run the benchmark. ``view`` None: jobs where the trace has them. ``tell`` hears of progress.
 
-    ``made``: the forecasts of ``shadows.forecast`` for this demand and lead, where they exist already.
+    ``made``: the forecasts of ``shadows.forecast`` for this demand and lead, ``taken``: that of
+    ``jobs.nodes_taken``, where they exist already.
     """
     chosen = view or ("jobs" if trace.has_jobs else "demand")
     if chosen not in VIEWS:
@@ -60,7 +63,15 @@ def bench(
         )
     if chosen == "jobs":
         tell("packing every job at once")
-        plans = baselines.plan(jobs.nodes_taken(trace, terms.gpus_per_node), terms, trace.judge_from, tell, made=made)
+        plans = baselines.plan(
+            jobs.nodes_taken(trace, terms.gpus_per_node) if taken is None else taken,
+            terms,
+            trace.judge_from,
+            tell,
+            made=made,
+            limits=jobs.LIMITS,
+            costs_of=lambda name, targets: jobs.costs_by_step(trace, terms, targets, name),
+        )
         days = jobs.replay_jobs(trace, terms, plans, NAMES, tell)
     else:
         stage = scenarios.staged(trace.total, trace.judge_from)

@@ -10,19 +10,23 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import orjson
+from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from controller.backtest import scenarios, synthetic
+from controller.backtest.jobs import nodes_taken
 from controller.backtest.run import VIEWS, bench
 from controller.backtest.traces import TRAIN, Trace, load_trace, trace_folder
 from controller.core.errors import InputError
+from controller.learning import shadows
 from controller.learning.fleet import Terms
 from controller.worlds.simulated.trace import BUILTIN
 from forecaster.series import DAY_S
@@ -230,6 +234,19 @@ def _robustness(traces: Sequence[Source], made: Sequence[Source], extent: Extent
                     yield Case(source, lead_s, weight, extent.gpus_per_node, "demand", scenario.name, donor)
 
 
+def alike(cases: Sequence[Case]) -> list[tuple[Case, ...]]:
+    """Cases that differ in the wait weight only, together: they have their forecasts in common."""
+    groups: dict[Case, list[Case]] = {}
+    for case in cases:
+        groups.setdefault(replace(case, wait_weight=0.0), []).append(case)
+    return [tuple(group) for group in groups.values()]
+
+
+def run_cases(cases: Sequence[Case], code: str) -> list[dict[str, Any]]:
+    """Run cases one after another in this process."""
+    return [run_case(case, code) for case in cases]
+
+
 def run_case(case: Case, code: str) -> dict[str, Any]:
     """Run one case; never raises. A result has ``policies``, or ``refused`` (it cannot be had), or ``failed``.
 
@@ -250,18 +267,33 @@ def run_case(case: Case, code: str) -> dict[str, Any]:
 
 
 def _judged(case: Case) -> dict[str, Any]:
+    stage, trace = _stage(replace(case, wait_weight=0.0, lead_s=0)), _load(case.source)
+    terms = Terms(case.gpus_per_node, case.lead_s, case.wait_weight, stage.told.step_s)
+    made = _made(replace(case, wait_weight=0.0))
+    judged = (stage.told.rows - stage.judge_from) / stage.told.rows_a_day
+    if case.scenario:
+        rows = scenarios.judge(stage, terms, made=made)
+    else:
+        rows = bench(trace, terms, case.view, made=made, taken=stage.told).rows
+    return {"judged_days": round(judged, 2), "policies": {name: row.plain() for name, row in rows.items()}}
+
+
+@lru_cache(maxsize=4)
+def _stage(case: Case) -> scenarios.Stage:
+    """The demand that a case's policies are told of; it hangs neither on the lead nor on the wait weight."""
     trace = _load(case.source)
-    terms = Terms(case.gpus_per_node, case.lead_s, case.wait_weight, trace.panel.step_s)
     if case.scenario:
         other = _load(case.other) if case.other else None
         donor = (other.total, other.judge_from) if other else None
-        stage = scenarios.prepare(case.scenario, trace.total, trace.judge_from, donor)
-        judged = (stage.told.rows - stage.judge_from) / stage.told.rows_a_day
-        rows = scenarios.judge(stage, terms)
-    else:
-        judged = (trace.panel.rows - trace.judge_from) / trace.panel.rows_a_day
-        rows = bench(trace, terms, case.view).rows
-    return {"judged_days": round(judged, 2), "policies": {name: row.plain() for name, row in rows.items()}}
+        return scenarios.prepare(case.scenario, trace.total, trace.judge_from, donor)
+    total = trace.total if case.view == "demand" else nodes_taken(trace, case.gpus_per_node)
+    return scenarios.staged(total, trace.judge_from)
+
+
+@lru_cache(maxsize=2)
+def _made(case: Case) -> NDArray[np.int64]:
+    """The forecasts of a case; they hang on the lead, and not on the wait weight."""
+    return shadows.forecast(_stage(replace(case, lead_s=0)).told, case.lead_s)
 
 
 @lru_cache(maxsize=4)

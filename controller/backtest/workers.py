@@ -12,7 +12,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing.connection import wait
 from typing import Any, Protocol
 
-from controller.backtest.suite import Case, run_case
+from controller.backtest.suite import Case, alike, run_cases
 from controller.core.errors import InputError
 
 Ran = Generator[tuple[Case, dict[str, Any]], None, None]
@@ -43,9 +43,9 @@ class Processes:
         before = set(multiprocessing.active_children())
         pool = ProcessPoolExecutor(min(self.jobs, max(len(cases), 1)), context, _begin)
         try:
-            futures = {pool.submit(run_case, case, code): case for case in cases}
+            futures = {pool.submit(run_cases, group, code): group for group in alike(cases)}
             for future in as_completed(futures):
-                yield futures[future], future.result()
+                yield from zip(futures[future], future.result(), strict=True)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             for process in set(multiprocessing.active_children()) - before:
@@ -86,11 +86,11 @@ class Ray:
             allowed = "the address of a running Ray cluster, such as 127.0.0.1:6379 (`ray start --head` prints it)"
             raise InputError.one("--ray", self.address, allowed) from error
         try:
-            remote = ray.remote(run_case)
-            waiting = {remote.remote(case, code): case for case in cases}
+            remote = ray.remote(run_cases)
+            waiting = {remote.remote(group, code): group for group in alike(cases)}
             while waiting:
                 ready, _ = ray.wait(list(waiting), num_returns=1)
                 for reference in ready:
-                    yield waiting.pop(reference), ray.get(reference)
+                    yield from zip(waiting.pop(reference), ray.get(reference), strict=True)
         finally:
             ray.shutdown()

@@ -43,6 +43,7 @@ class Why(StrEnum):
     SAVES = "SAVES"
     INCUMBENT_STAYS = "INCUMBENT_STAYS"
     NO_SAVING = "NO_SAVING"
+    TOO_LITTLE = "TOO_LITTLE"
     TOO_FEW_DAYS = "TOO_FEW_DAYS"
     NOT_A_NUMBER = "NOT_A_NUMBER"
     NO_CANDIDATES = "NO_CANDIDATES"
@@ -52,6 +53,7 @@ _SENTENCES = {
     Why.SAVES: "{acting} acts: {mean:.1f} GPU-hours a day below the rule, standard error {error:.1f}, {days} days.",
     Why.INCUMBENT_STAYS: "{acting} goes on: {best} is not clearly better, day by day.",
     Why.NO_SAVING: "The rule acts: the best, {best}, has not saved more than one standard error a day.",
+    Why.TOO_LITTLE: "The rule acts: what the best, {best}, has saved is too little beside what the rule costs.",
     Why.TOO_FEW_DAYS: "The rule acts: fewer than 2 of the last 7 days are known well enough to judge.",
     Why.NOT_A_NUMBER: "The rule acts: the account of {best} holds a value that is not a number.",
     Why.NO_CANDIDATES: "The rule acts: there is no candidate.",
@@ -136,7 +138,12 @@ class Verdict:
 
 
 def judge(
-    shadows: Sequence[Shadow], midnight_s: int, incumbent: str = RULE, *, steps_a_day: int = STEPS_A_DAY
+    shadows: Sequence[Shadow],
+    midnight_s: int,
+    incumbent: str = RULE,
+    *,
+    steps_a_day: int = STEPS_A_DAY,
+    least_share: float = 0.0,
 ) -> Verdict:
     """Decide who acts from ``midnight_s`` on. ``shadows``: the simplest candidate first, which wins ties.
 
@@ -147,9 +154,12 @@ def judge(
     The ``incumbent`` stays while it passes by itself, unless the best challenger passes the same test with the
     incumbent in the rule's place: the mean of their daily differences is above one standard error of those differences.
     They met the same demand, so what was hard for both cancels out, and two near equals do not take turns.
+
+    ``least_share``: of the rule's mean daily cost; a candidate whose mean less one standard error is not above that
+    saves too little to act (docs/designs/0009-materially-better.md).
     """
     counted = {shadow.name: _counted(shadow.days, midnight_s, steps_a_day) for shadow in shadows}
-    table = tuple(_standing(shadow.name, counted[shadow.name]) for shadow in shadows)
+    table = tuple(_standing(shadow.name, counted[shadow.name], least_share) for shadow in shadows)
     passing = [row for row in table if row.why is Why.SAVES]
     if not passing:
         return _rule_acts(table, midnight_s)
@@ -168,14 +178,17 @@ def _counted(days: Sequence[Day], midnight_s: int, steps_a_day: int) -> tuple[Da
     return tuple({day.day_s: day for day in sorted(inside, key=lambda day: day.day_s)}.values())
 
 
-def _standing(name: str, days: tuple[Day, ...]) -> Standing:
+def _standing(name: str, days: tuple[Day, ...], least_share: float) -> Standing:
     n = len(days)
     if not all(is_cost(day.saving) and is_cost(day.cost_rule) for day in days):
         return Standing(name, nan, nan, n, Why.NOT_A_NUMBER)
     mean, error = _mean_and_error([day.saving for day in days])
     if n < LEAST_DAYS:
         return Standing(name, mean, error, n, Why.TOO_FEW_DAYS)
-    return Standing(name, mean, error, n, Why.SAVES if mean - error > TIE else Why.NO_SAVING)
+    if not mean - error > TIE:
+        return Standing(name, mean, error, n, Why.NO_SAVING)
+    enough = mean - error > least_share * fmean(day.cost_rule for day in days)
+    return Standing(name, mean, error, n, Why.SAVES if enough else Why.TOO_LITTLE)
 
 
 def _mean_and_error(values: Sequence[float]) -> tuple[float, float]:
@@ -201,10 +214,10 @@ def _beats(challenger: tuple[Day, ...], holder: tuple[Day, ...]) -> bool:
 
 def _rule_acts(table: tuple[Standing, ...], midnight_s: int) -> Verdict:
     """The rule, with the reason of those candidates that came nearest to acting."""
-    for why in (Why.NO_SAVING, Why.TOO_FEW_DAYS, Why.NOT_A_NUMBER):
+    for why in (Why.TOO_LITTLE, Why.NO_SAVING, Why.TOO_FEW_DAYS, Why.NOT_A_NUMBER):
         rows = [row for row in table if row.why is why]
         if rows:
-            best = _best(rows) if why is Why.NO_SAVING else rows[0]
+            best = _best(rows) if why in (Why.TOO_LITTLE, Why.NO_SAVING) else rows[0]
             return Verdict(midnight_s, RULE, 0.0, 0.0, best.days, why, best.name, table)
     return Verdict(midnight_s, RULE, 0.0, 0.0, 0, Why.NO_CANDIDATES, "", table)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from controller.core.advice import RuleParameters
 from controller.learning.fleet import Array, Terms, held, nodes_for, replay, seen
@@ -53,14 +54,18 @@ def _best(costs: Array) -> Tuned:
     return Tuned(GRID[index], float(costs[index]))
 
 
-def tuned_nightly(demand: Array, terms: Terms, start: int, rows_a_day: int) -> tuple[Array, list[RuleParameters]]:
+def tuned_nightly(
+    demand: Array, terms: Terms, start: int, rows_a_day: int, stock_out: NDArray[np.bool_] | None = None
+) -> tuple[Array, list[RuleParameters]]:
     """Targets from step ``start`` on, the rule tuned anew each night on the weeks before it, as production does.
+
+    ``stock_out``: (steps,), True where no node arrived, as recorded.
 
     Returns the targets of all steps (before ``start``: of the first night's rule) and each night's rule.
     """
     everything = targets(demand, terms)
     first = int(everything[0, 0])
-    costs = replay(demand, everything, terms, first).cost
+    costs = replay(demand, everything, terms, first, stock_out).cost
     chosen = np.zeros(len(demand))
     nights: list[RuleParameters] = []
     for night in range(start, len(demand), rows_a_day):

@@ -17,13 +17,18 @@ from controller.learning import candidates, rule
 from controller.learning import hedge as hedging
 from controller.learning.candidates import NAMES, Nodes
 from controller.learning.fleet import Account, Array, Fleets, Terms, seen, walk
-from controller.learning.gate import RULE, Day, Shadow, Verdict, judge
+from controller.learning.gate import RULE, WINDOW_DAYS, Day, Shadow, Verdict, judge
 from controller.learning.hedge import Hedge, weighted
 from controller.learning.limits import Limits
+from controller.learning.stop import OUT_S, Stop
 from forecaster.series import Panel
 from forecaster.service import ALL, rolling
 
 LEARNER = "hedge"
+Mask = NDArray[np.bool_]
+MATERIAL = 0.01
+"""A saving below this share of the rule's cost is none: where jobs come in gangs, days that save a thousandth are
+followed by one that loses five times the rule's cost (docs/designs/0009-materially-better.md)."""
 REFIT_DAYS = 3
 """The boosted expert of a replay is refitted every so many nights: a third of the time, and nothing lost."""
 
@@ -65,9 +70,17 @@ def forecast(total: Panel, lead_s: int) -> NDArray[np.int64]:
 
 
 def shadows(
-    made: NDArray[np.int64], demand: Array, terms: Terms, ruled: Array, limits: Limits | None = None
+    made: NDArray[np.int64],
+    demand: Array,
+    terms: Terms,
+    ruled: Array,
+    limits: Limits | None = None,
+    stock_out: Mask | None = None,
 ) -> Shadows:
-    """Replay a past: ``made`` as ``forecast`` gives it, ``demand`` (steps,) GPUs, ``ruled`` the rule's targets."""
+    """Replay a past: ``made`` as ``forecast`` gives it, ``demand`` (steps,) GPUs, ``ruled`` the rule's targets.
+
+    ``stock_out``: (steps,), True where no node arrived, as recorded: what a fleet could not have is not promised.
+    """
     bound = limits or Limits()
     now = candidates.whole_milli(seen(demand))
     wanted = candidates.nodes_of(now, terms.gpus_per_node)
@@ -77,10 +90,10 @@ def shadows(
     asked = np.column_stack([advised, bound.of_pool(ruled.astype(np.int64)[:, None], wanted)])
     first = float(ruled[0])
     mine, theirs = Fleets(terms, np.full(len(NAMES), first)), Fleets(terms, np.full(1, first))
-    alone = walk(mine, demand, asked.astype(np.float64))
+    alone = walk(mine, demand, asked.astype(np.float64), stock_out)
     weights, hedge = weighted(alone.cost, terms.step_s)
     agreed = hedging.agreed(asked, weights)
-    both = _beside(alone, walk(theirs, demand, agreed[:, None].astype(np.float64)))
+    both = _beside(alone, walk(theirs, demand, agreed[:, None].astype(np.float64), stock_out))
     return Shadows(terms, demand, walked, asked, weights, agreed, both, hedge, (mine, theirs))
 
 
@@ -92,25 +105,39 @@ def _beside(one: Account, other: Account) -> Account:
 
 
 def past_of(
-    total: Panel, terms: Terms, night: int, made: NDArray[np.int64] | None = None, limits: Limits | None = None
+    total: Panel,
+    terms: Terms,
+    night: int,
+    made: NDArray[np.int64] | None = None,
+    limits: Limits | None = None,
+    stock_out: Mask | None = None,
 ) -> Shadows:
     """The shadows of a pool's total, the rule tuned every night on the weeks before it.
 
     ``night``: the row of one midnight; the others are whole days from it. ``made``: forecasts, if they exist already.
+    ``stock_out``: (rows,), True where no node arrived, as recorded.
     """
     demand, day = total.values[:, 0], total.rows_a_day
     first = min(night % day or day, total.rows)
-    ruled, _ = rule.tuned_nightly(demand, terms, first, day)
-    return shadows(forecast(total, terms.lead_s) if made is None else made, demand, terms, ruled, limits)
+    ruled, _ = rule.tuned_nightly(demand, terms, first, day, stock_out)
+    known = forecast(total, terms.lead_s) if made is None else made
+    return shadows(known, demand, terms, ruled, limits, stock_out)
 
 
-def days(past: Shadows, name: str, midnights: list[int], time_of: Callable[[int], int]) -> tuple[Day, ...]:
+Costs = tuple[Array, Array]
+"""GPU-hours by step of the hedge and of the rule, (steps,) both, where they are known better than as a flow's."""
+
+
+def days(
+    past: Shadows, name: str, midnights: list[int], time_of: Callable[[int], int], costs: Costs | None = None
+) -> tuple[Day, ...]:
     """A fleet's days for the gate. ``midnights``: rows at which days begin, and the row at which the last one ends.
 
-    Days that begin within the forecaster's first are left out; ``time_of`` tells a row's moment.
+    Days that begin within the forecaster's first are left out; ``time_of`` tells a row's moment. ``costs``: of the
+    fleet and of the rule, instead of the shadows' own.
     """
     column = len(NAMES) if name == LEARNER else NAMES.index(name)
-    cost, ruled = past.account.cost[:, column], past.account.cost[:, NAMES.index(candidates.RULE)]
+    cost, ruled = costs or (past.account.cost[:, column], past.account.cost[:, NAMES.index(candidates.RULE)])
     known = ~np.isnan(past.demand)
     return tuple(
         Day(
@@ -124,19 +151,46 @@ def days(past: Shadows, name: str, midnights: list[int], time_of: Callable[[int]
     )
 
 
-def gated(past: Shadows, total: Panel, start: int) -> tuple[Nodes, tuple[Verdict, ...]]:
+def gated(past: Shadows, total: Panel, start: int, costs: Costs | None = None) -> tuple[Nodes, tuple[Verdict, ...]]:
     """The hedge's targets in the nights in which the gate lets it act, else the rule's; from ``start`` on.
 
-    Days are counted from ``start``, so that a judged day is one of the gate's.
+    Days are counted from ``start``, so that a judged day is one of the gate's. Within a day the hedge acts until its
+    ``Stop``: looked at each hour, on the same ``costs`` as the gate, of the hours that are over.
     """
     day, out, verdicts = total.rows_a_day, past.ruled.copy(), []
-    acting = RULE
+    hedge, ruled = costs or (past.account.cost[:, -1], past.account.cost[:, NAMES.index(candidates.RULE)])
+    saving, acting, saved, back = ruled - hedge, RULE, 0.0, start
     for night in range(start, total.rows, day):
         midnights = list(range(night % day, night + 1, day))
-        shadow = Shadow(LEARNER, days(past, LEARNER, midnights, total.time))
-        verdict = judge([shadow], total.time(night), acting, steps_a_day=day)
-        acting = verdict.acting
-        if verdict.on:
-            out[night : night + day] = past.agreed[night : night + day]
+        shadow = Shadow(LEARNER, days(past, LEARNER, midnights, total.time, costs))
+        verdict = judge([shadow], total.time(night), acting, steps_a_day=day, least_share=MATERIAL)
         verdicts.append(verdict)
+        acting = verdict.acting
+        if not verdict.on or night < back:
+            saved = 0.0
+            continue
+        stop = _stop(shadow, total, saving, saved)
+        end, stop = _stay(stop, saving, night, min(night + day, total.rows), hedging.UPDATE_S // total.step_s)
+        out[night:end] = past.agreed[night:end]
+        saved, back = (0.0, night + OUT_S // total.step_s) if stop.out else (stop.saved, back)
     return out, tuple(verdicts)
+
+
+def _stop(shadow: Shadow, total: Panel, saving: Array, saved: float) -> Stop:
+    """A day's stop, by the days that the gate looked at."""
+    hour, judged = hedging.UPDATE_S // total.step_s, shadow.days[-WINDOW_DAYS:]
+    begins = [total.row(one.day_s) for one in judged]
+    by_hour = [
+        np.add.reduceat(saving[row : row + total.rows_a_day], np.arange(0, total.rows_a_day, hour)) for row in begins
+    ]
+    return Stop.of([one.cost_rule for one in judged], by_hour, saved)
+
+
+def _stay(stop: Stop, saving: Array, begin: int, end: int, hour: int) -> tuple[int, Stop]:
+    """The row before which the hedge acts, of rows ``[begin, end)``, and the stop as it stands there."""
+    for row in range(begin, end, hour):
+        until = min(row + hour, end)
+        stop = stop.after(float(saving[row:until].sum()))
+        if stop.out:
+            return until, stop
+    return end, stop

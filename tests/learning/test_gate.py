@@ -205,6 +205,14 @@ def test_what_is_told_has_the_numbers() -> None:
     assert verdict().facts == (("acting", RULE), ("days", 0))
 
 
+@pytest.mark.parametrize(("share", "why"), [(0.0, Why.SAVES), (0.009, Why.SAVES), (0.01, Why.TOO_LITTLE)])
+def test_what_is_saved_must_be_something_beside_what_the_rule_costs(share: float, why: Why) -> None:
+    """Savings of 3 and 1 are a mean of 2 and a standard error of 1; the rule costs 100 a day."""
+    said = judge([shadow("a", 3, 1)], MIDNIGHT_S, least_share=share)
+    assert (said.why, said.on, said.best) == (why, why is Why.SAVES, "a")
+    assert ("too little" in said.sentence) is (why is Why.TOO_LITTLE)
+
+
 def test_a_candidate_that_saves_nothing_passes_by_luck_as_often_as_the_module_says() -> None:
     """P(t > 1) with 6 degrees of freedom is 0.178, with one 1/4 (tables of Student's t); 4,000 nights each."""
     rng = np.random.default_rng(20_261_207)

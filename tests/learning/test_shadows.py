@@ -91,6 +91,45 @@ def test_the_gate_lets_the_hedge_act_by_night_and_never_else(past: shadows.Shado
     assert np.array_equal(targets[:DAY], past.ruled[:DAY])
 
 
+def test_a_learner_whose_plan_breaks_is_stopped_within_the_hour_and_stays_out_for_a_week() -> None:
+    """Every day alike but the tenth: nobody works. What was warmed for nine o'clock idles, and the next days say no."""
+    total = a_total(20)
+    seen_by_forecasts = clairvoyant(total)
+    total.values[9 * DAY : 10 * DAY] = 10.0
+    past = shadows.past_of(total, TERMS, 0, seen_by_forecasts)
+    targets, verdicts = shadows.gated(past, total, 8 * DAY)
+    saving = past.account.cost[:, -2] - past.account.cost[:, -1]
+    before = [np.cumsum(saving[k * DAY : (k + 1) * DAY]).reshape(24, 12)[:, -1] for k in range(2, 9)]
+    usual = np.minimum(np.mean(before, axis=0), 0.0)
+    allowed = 0.02 * np.mean([past.account.cost[k * DAY : (k + 1) * DAY, -2].sum() for k in range(2, 9)])
+    lost = saving[8 * DAY : 9 * DAY].sum() + np.cumsum(saving[9 * DAY : 10 * DAY]).reshape(24, 12)[:, -1]
+    hours = np.flatnonzero(lost < usual - allowed)
+    assert verdicts[0].on
+    assert verdicts[1].on
+    out = 9 * DAY + 12 * (int(hours[0]) + 1)
+    assert np.array_equal(targets[9 * DAY : out], past.agreed[9 * DAY : out])
+    assert np.array_equal(targets[out : 16 * DAY], past.ruled[out : 16 * DAY])
+
+
+def test_a_node_that_could_not_be_had_is_in_nobodys_account() -> None:
+    total = a_total(4)
+    dry = np.zeros(total.rows, dtype=bool)
+    dry[3 * DAY + 96 : 3 * DAY + 144] = True  # 08:00 to 12:00 of the last day
+    wet, known = (shadows.past_of(total, TERMS, DAY, clairvoyant(total), stock_out=mask) for mask in (None, dry))
+    assert np.array_equal(wet.asked[: 3 * DAY + 97], known.asked[: 3 * DAY + 97])
+    everyone = np.column_stack([known.asked, known.agreed]).astype(float)
+    alone = replay(known.demand, everyone, TERMS, int(known.asked[0, -1]), dry)
+    assert np.array_equal(known.account.cost, alone.cost)
+    assert known.account.cost[3 * DAY :, -2].sum() > wet.account.cost[3 * DAY :, -2].sum()
+
+
+def test_what_another_account_says_of_the_days_is_what_the_gate_hears(past: shadows.Shadows) -> None:
+    total = a_total(7)
+    hedge, rule = past.account.cost[:, -1], past.account.cost[:, -2]
+    _, verdicts = shadows.gated(past, total, DAY, (rule, hedge))
+    assert not any(verdict.on for verdict in verdicts)
+
+
 def test_where_forecasts_are_wrong_the_rule_stays() -> None:
     total = a_total(7)
     upside_down = 90_000 - clairvoyant(total)
