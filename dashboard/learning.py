@@ -155,10 +155,12 @@ def read_kept(kept: Any) -> Kept:
         ladder = LadderState.from_plain(kept["ladder"]) if "ladder" in kept else None
         watch = Watch.from_plain(kept["watch"]) if "watch" in kept else None
         weights = tuple((str(name), int(parts)) for name, parts in kept.get("weights", ()))
-        age_s = None if kept.get("inputs_age_s") is None else float(kept["inputs_age_s"])
+        age_s, loss_used = (
+            None if kept.get(key) is None else float(kept[key]) for key in ("inputs_age_s", "loss_used")
+        )
     except (InputError, TypeError, ValueError, AttributeError):
         return Kept()
-    return Kept(ladder, watch.read(age_s) if watch else None, "inputs_age_s" in kept, weights)
+    return Kept(ladder, watch.read(age_s, loss_used=loss_used) if watch else None, "inputs_age_s" in kept, weights)
 
 
 def recent_days(look: Look, pool: str) -> list[LearningDay]:

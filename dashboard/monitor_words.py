@@ -11,6 +11,7 @@ from controller.learning.demotions import (
     COVERAGE_LOST,
     CUSUM_LIMIT,
     INFIDELITY_LIMIT,
+    LOSS_LIMIT,
     STALE_S,
     Cause,
     Code,
@@ -35,6 +36,7 @@ _WHAT = {
     Code.INPUTS: "age of the inputs",
     Code.COVERAGE: "demand at or below the forecast's 90 % quantile, last 3 days",
     Code.COST: "cost above the rule's, summed (CUSUM)",
+    Code.LOSS: "lost against the rule since it acts, of 2 % of the rule's day",
     Code.CLIPPING: "targets changed by the shield, last day",
     Code.INFIDELITY: "replay off from what was paid, last 7 days",
 }
@@ -42,6 +44,7 @@ _LIMIT = {
     Code.INPUTS: f"at most {duration_text(STALE_S)}",
     Code.COVERAGE: f"at least {COVERAGE_LOST:.0%}".replace("%", " %"),
     Code.COST: f"at most {CUSUM_LIMIT:g} standard deviations",
+    Code.LOSS: f"at most {LOSS_LIMIT:.0%}".replace("%", " %"),
     Code.CLIPPING: f"at most {CLIPPED_LIMIT:.0%}".replace("%", " %"),
     Code.INFIDELITY: f"at most {INFIDELITY_LIMIT:.0%}".replace("%", " %"),
 }

@@ -22,16 +22,19 @@ COVERAGE_REGAINED = 0.85
 CUSUM_LIMIT = 5.0
 """h of Page's CUSUM: with k = 0.5 one false alarm in some 900 independent periods without a shift, 10 periods to notice
 one of a standard deviation (Montgomery, Introduction to Statistical Quality Control, ch. 9)."""
+LOSS_LIMIT = 1.0
+"""Of what may be lost in a stay (``controller.learning.stop``)."""
 CLIPPED_LIMIT = 0.01
 INFIDELITY_LIMIT = 0.05
 
 
 class Code(StrEnum):
-    """What a ladder's event is about; the first five are causes of a demotion."""
+    """What a ladder's event is about; the first six are causes of a demotion."""
 
     INPUTS = "INPUTS"
     COVERAGE = "COVERAGE"
     COST = "COST"
+    LOSS = "LOSS"
     CLIPPING = "CLIPPING"
     INFIDELITY = "INFIDELITY"
     CEILING = "CEILING"
@@ -118,6 +121,18 @@ CAUSES = (
         unit="cusum_milli",
         why="it has cost more than the rule for too long",
         again="seven days have passed since it cost too much",
+    ),
+    Cause(
+        code=Code.LOSS,
+        leaves=LearningMode.SHADOW,
+        keeps_rung=False,
+        wait_s=7 * DAY_S,
+        bad=lambda seen: _above(seen.loss_used, LOSS_LIMIT),
+        well=lambda seen: _within(seen.loss_used, LOSS_LIMIT),
+        reading=lambda seen: seen.loss_used,
+        unit="loss_used_permille",
+        why="since it acts it has lost more than 2 % of what the rule costs in a day",
+        again="seven days have passed since it lost too much",
     ),
     Cause(
         code=Code.CLIPPING,

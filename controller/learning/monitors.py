@@ -143,8 +143,9 @@ class Monitors:
 
     ``inputs_age_s``: age of the oldest input that the advice needs, None: there is none. ``inputs_finite``: no NaN
     among them. ``coverage``: share of the last 3 days' demand at or below the forecast's q .9. ``cost_cusum``: in
-    standard deviations. ``clipped_share``: of the last day's ticks. ``infidelity``: share. ``verdict``: the gate's,
-    where a midnight has passed (handing the same one in again does nothing).
+    standard deviations. ``loss_used``: what it lost since it acts, of what it may lose; it loses nothing while it does
+    not. ``clipped_share``: of the last day's ticks. ``infidelity``: share. ``verdict``: the gate's, where a midnight
+    has passed (handing the same one in again does nothing).
     """
 
     inputs_age_s: float | None
@@ -153,6 +154,7 @@ class Monitors:
     cost_cusum: float | None = None
     clipped_share: float | None = None
     infidelity: float | None = None
+    loss_used: float | None = 0.0
     verdict: Verdict | None = None
 
 
@@ -200,7 +202,12 @@ class Watch:
         return replace(self, cusum=self.cusum.restarted())
 
     def read(
-        self, inputs_age_s: float | None, *, inputs_finite: bool = True, verdict: Verdict | None = None
+        self,
+        inputs_age_s: float | None,
+        *,
+        inputs_finite: bool = True,
+        loss_used: float | None = 0.0,
+        verdict: Verdict | None = None,
     ) -> Monitors:
         """The readings for one step of the ladder."""
         judged, ticks = self.coverage.of, self.clipping.of
@@ -209,6 +216,7 @@ class Watch:
             inputs_finite=inputs_finite,
             coverage=self.coverage.times / judged if judged >= LEAST_FORECASTS else None,
             cost_cusum=self.cusum.sum if self.cusum.n or isnan(self.cusum.sum) else None,
+            loss_used=loss_used,
             clipped_share=self.clipping.times / max(ticks, LEAST_TICKS) if ticks else None,
             infidelity=self.fidelity.ratio,
             verdict=verdict,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import inf
 
 import numpy as np
 
@@ -45,7 +46,13 @@ class Stop:
         return replace(self, saved=self.saved + saving, looks=self.looks + 1)
 
     @property
+    def used(self) -> float:
+        """What is lost, of what may be lost beyond the usual; a value that is not a number stays one."""
+        usual = float(self.usual[self.looks - 1]) if 0 < self.looks <= len(self.usual) else 0.0
+        lost = usual - self.saved
+        return lost / self.allowed if self.allowed else 0.0 if lost <= 0 else inf
+
+    @property
     def out(self) -> bool:
         """Whether the rule must act now; a value that is not a number is no saving."""
-        usual = float(self.usual[self.looks - 1]) if 0 < self.looks <= len(self.usual) else 0.0
-        return not self.saved >= usual - self.allowed
+        return not self.used <= 1

@@ -6,8 +6,9 @@ record, and puts on record what they said. What cannot be recorded is not applie
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any, Protocol
 
 import numpy as np
@@ -17,18 +18,19 @@ from controller.core.advice import Advice, PoolAdvice, RuleParameters
 from controller.core.errors import InputError
 from controller.core.forecast import TOTAL, Forecasts, SeriesForecast
 from controller.core.policy import LearningMode, Policy, Pool
-from controller.core.quantities import MILLI
+from controller.core.quantities import DAY_S, MILLI
 from controller.core.reasons import ReasonCode
 from controller.learning import advise, candidates, ladder, rule, shadows
 from controller.learning.candidates import LEVELS_PERMILLE, NAMES
 from controller.learning.demotions import Code
 from controller.learning.fleet import Terms, replay
-from controller.learning.gate import Day, Shadow, Verdict, judge
+from controller.learning.gate import WINDOW_DAYS, Day, Shadow, Verdict, judge
 from controller.learning.ladder import LadderState
 from controller.learning.learner import Learner, Settled
 from controller.learning.limits import Limits
 from controller.learning.monitors import Watch
-from controller.learning.shadows import LEARNER, Shadows
+from controller.learning.shadows import LEARNER, MATERIAL, Shadows
+from controller.learning.stay import Judged, Stay, judged_days
 from controller.loop.demand import DemandRecorder
 from controller.loop.nights import midnights
 from controller.loop.ports import PolicySource
@@ -94,6 +96,8 @@ class _Standing:
     fed_s: int = 0
     learner: Learner | None = None
     verdict: Verdict | None = None
+    judged: Judged | None = None
+    stay: Stay | None = None
     age_s: int | None = None
     model: str = ""
     lived: dict[int, Settled] = field(default_factory=dict)
@@ -157,8 +161,13 @@ class LearnedAdvice:
         kept = self._book.state(pool)
         try:
             if kept is not None:
-                state = LadderState.from_plain(kept["ladder"])
-                return _Standing(rule.DEFAULT, state, Watch.from_plain(kept["watch"]), int(kept.get("fed_s", 0)))
+                return _Standing(
+                    rule.DEFAULT,
+                    LadderState.from_plain(kept["ladder"]),
+                    Watch.from_plain(kept["watch"]),
+                    int(kept.get("fed_s", 0)),
+                    stay=Stay.from_plain(kept["stay"]) if kept.get("stay") else None,
+                )
         except (InputError, KeyError, TypeError, ValueError):
             pass
         return _Standing(rule.DEFAULT)
@@ -189,7 +198,9 @@ class LearnedAdvice:
         table = {name: shadows.days(past, name, rows, moments.__getitem__) for name in (*NAMES, LEARNER)}
         self._kept.days += [_day(self._cluster, pool, name, day) for name, days in table.items() for day in days]
         if starts:
-            standing.verdict = judge([Shadow(LEARNER, table[LEARNER])], starts[-1], standing.ladder.chosen)
+            shadow, chosen = Shadow(LEARNER, table[LEARNER]), standing.ladder.chosen
+            standing.verdict = judge([shadow], starts[-1], chosen, least_share=MATERIAL)
+            _told_anew(standing, past, starts[-1], table[LEARNER][-WINDOW_DAYS:], origin_s)
         for day in table[LEARNER]:
             if day.day_s > standing.fed_s and day.known_steps:
                 standing.fed_s = day.day_s
@@ -270,6 +281,8 @@ class LearnedAdvice:
             at_s = learner.origin_s + step.row * total.step_s
             if step.known:
                 standing.lived[at_s] = step
+            if standing.stay is not None:
+                standing.stay = standing.stay.closed(at_s, step.rule - step.hedge)
             tick = standing.tick_ids.pop(step.row, None)
             if tick is not None and step.known:
                 cost = step.hedge if acting else step.rule
@@ -282,12 +295,16 @@ class LearnedAdvice:
     def _step(self, pool: str, policy: Policy, standing: _Standing, now_s: int, killed: bool) -> None:
         standing.ladder, events = ladder.step(
             standing.ladder,
-            standing.watch.read(standing.age_s, verdict=standing.verdict),
+            standing.watch.read(standing.age_s, loss_used=_loss_used(standing), verdict=standing.verdict),
             policy.learning.mode,
             now_s,
             kill=killed,
             patience_days=policy.learning.patience_days,
         )
+        if standing.ladder.acting != LEARNER or standing.learner is None:
+            standing.stay = None
+        elif standing.stay is None:
+            standing.stay = Stay.begun(now_s - now_s % standing.learner.terms.step_s)
         # An alarm is answered once it holds; it then counts anew, so that a second one within the hold is seen too.
         if any(hold.code is Code.COST and hold.well_since_s is None for hold in standing.ladder.holds):
             standing.watch = standing.watch.cost_alarmed()
@@ -345,6 +362,27 @@ class LearnedAdvice:
         return made
 
 
+def _told_anew(standing: _Standing, past: Shadows, midnight_s: int, judged: Sequence[Day], origin_s: int) -> None:
+    """The stay's account, and the days by which it is measured, from the replayed past."""
+    step_s = past.terms.step_s
+    savings = past.account.cost[:, NAMES.index(candidates.RULE)] - past.account.cost[:, -1]
+
+    def row_of(at_s: int) -> int:
+        return (at_s - origin_s) // step_s
+
+    begins, costs = [row_of(day.day_s) for day in judged], [day.cost_rule for day in judged]
+    standing.judged = judged_days(midnight_s, step_s, costs, begins, savings, DAY_S // step_s)
+    if standing.stay is not None:
+        standing.stay = standing.stay.told_anew(midnight_s, savings, row_of)
+
+
+def _loss_used(standing: _Standing) -> float | None:
+    """Of what may be lost in the stay; a learner that does not act loses nothing."""
+    if standing.stay is None:
+        return 0.0
+    return standing.stay.used(standing.judged) if standing.judged is not None else None
+
+
 def _again(past: Shadows, lived: Mapping[int, Settled]) -> float:
     """What the targets of some rows cost on the demand that is on record for them."""
     first, last = min(lived), max(lived)
@@ -384,9 +422,15 @@ def _state(standing: _Standing) -> dict[str, Any]:
         "ladder": standing.ladder.to_plain(),
         "watch": standing.watch.to_plain(),
         "inputs_age_s": standing.age_s,
+        "loss_used": _finite(_loss_used(standing)),
+        "stay": standing.stay.to_plain() if standing.stay is not None else None,
         "weights": [list(pair) for pair in zip(NAMES, weights, strict=False)],
         "fed_s": standing.fed_s,
     }
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and isfinite(value) else None
 
 
 def _tick(

@@ -123,6 +123,7 @@ def stands(*, good_days: int = 2, held: bool = False) -> dict[str, object]:
         "ladder": ladder.to_plain(),
         "watch": watch().to_plain(),
         "inputs_age_s": 4000 if held else 240,
+        "loss_used": 0.125,
         "weights": [list(pair) for pair in zip(NAMES, weights, strict=False)],
     }
 

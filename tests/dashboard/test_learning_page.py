@@ -64,6 +64,7 @@ def test_the_standing_for_programs(client: TestClient) -> None:
         "INPUTS": ("4 min", "fine"),
         "COVERAGE": ("95.0 %", "fine"),
         "COST": ("0.5", "fine"),
+        "LOSS": ("12.5 %", "fine"),
         "CLIPPING": ("0.5 %", "fine"),
         "INFIDELITY": ("3.0 %", "fine"),
     }
@@ -312,18 +313,19 @@ def test_readings_at_their_limits_are_fine_and_what_is_no_number_is_over() -> No
     def states(seen: Monitors, *holds: Hold) -> list[str]:
         return [one.state for one in readings(seen, LadderState(holds=holds), age_known=True)]
 
-    assert states(Monitors(900, True, 0.80, 5.0, 0.01, 0.05)) == ["fine"] * 5
-    assert states(Monitors(901, True, 0.79, 5.1, 0.011, 0.051)) == ["over"] * 5
-    assert states(Monitors(nan, True, nan, nan, nan, inf)) == ["over"] * 5
-    assert states(Monitors(None)) == ["over", *["unknown"] * 4]
+    assert states(Monitors(900, True, 0.80, 5.0, 0.01, 0.05, 1.0)) == ["fine"] * 6
+    assert states(Monitors(901, True, 0.79, 5.1, 0.011, 0.051, 1.01)) == ["over"] * 6
+    assert states(Monitors(nan, True, nan, nan, nan, inf, nan)) == ["over"] * 6
+    assert states(Monitors(None, loss_used=None)) == ["over", *["unknown"] * 5]
     assert states(Monitors(0), Hold(Code.INPUTS, 0, 0), Hold(Code.COST, 0)) == [
         "held",
         "unknown",
         "held",
+        "fine",
         "unknown",
         "unknown",
     ]
-    assert {one.value for one in readings(Monitors(nan, True, nan, nan, nan, inf), None, age_known=True)} == {
+    assert {one.value for one in readings(Monitors(nan, True, nan, nan, nan, inf, nan), None, age_known=True)} == {
         "not a number"
     }
     assert {one.state for one in readings(None, None, age_known=False)} == {"unknown"}

@@ -13,6 +13,7 @@ from controller.learning.demotions import CAUSES, Cause, Code
 from controller.learning.gate import RULE, Day, Shadow, Why, judge
 from controller.learning.ladder import PATIENCE_DAYS, RUNGS, VERDICT_LASTS_S, LadderState, step
 from controller.learning.monitors import Monitors
+from controller.learning.shadows import MATERIAL
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "learning.md").read_text("utf-8")
 SECONDS = {"min": 60, "h": 3600, "d": 86_400}
@@ -20,6 +21,7 @@ FIELD = {
     "INPUTS": "inputs_age_s",
     "COVERAGE": "coverage",
     "COST": "cost_cusum",
+    "LOSS": "loss_used",
     "CLIPPING": "clipped_share",
     "INFIDELITY": "infidelity",
 }
@@ -82,7 +84,7 @@ def test_the_worked_example_is_what_the_gate_says() -> None:
     for row in rows:
         savings, (mean, spread, error, score, acting) = [float(cell) for cell in row[1:8]], row[8:]
         days = tuple(Day(k * 86_400, saving, 100.0, 288) for k, saving in enumerate(savings))
-        said = judge([Shadow("learner", days)], 7 * 86_400)
+        said = judge([Shadow("learner", days)], 7 * 86_400, least_share=MATERIAL)
         assert said.acting == acting
         (standing,) = said.table
         shown = (standing.mean, standing.standard_error * 7**0.5, standing.standard_error, standing.score)

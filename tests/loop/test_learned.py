@@ -135,6 +135,31 @@ def test_a_restart_goes_on_with_the_rung_it_had(store: Store) -> None:
     assert again.advisor._pools["h"].fed_s == kept["fed_s"]
 
 
+def test_a_day_without_the_peak_that_was_warmed_for_hands_back_to_the_rule_within_the_hour(store: Store) -> None:
+    """Nobody works on the tenth day: what is up for nine o'clock idles, and the account of the stay says so."""
+    made = Stand(store).ticks(11 * 12)
+    [event] = [one for one in store.learning_events("c", "h") if one.code == "LOSS"]
+    assert (event.kind, event.acting, event.rung) == ("demotion", "rule", "shadow")
+    assert dict(event.facts)["loss_used_permille"] > 1000
+    before = [tick for tick in made if tick.at_s < event.at_s]
+    assert {source(tick) for tick in before} == {HeadroomSource.LEARNER}
+    assert {source(tick) for tick in made[len(before) :]} == {HeadroomSource.RULE}
+    # By the store's own account of these ticks: too much at the end of the hour that ended now, not one hour before.
+    outcomes = store.learning_outcomes("c", "h")
+    allowed = 0.02 * rule_day(store)
+    for until_s, too_much in ((event.at_s, True), (event.at_s - 3600, False)):
+        lost = (
+            sum(one.cost_milli - one.rule_cost_milli for one in outcomes if one.at_s < until_s - until_s % 3600) / 1000
+        )
+        assert (lost > allowed) is too_much
+
+
+def rule_day(store: Store) -> float:
+    """What the rule cost on the mean of the last week's days, GPU-hours."""
+    days = [day for day in store.learning_days("c", "h") if day.name == "rule"][-7:]
+    return sum(day.cost_milli for day in days) / 1000 / len(days)
+
+
 def test_what_learning_cannot_record_is_not_applied(store: Store) -> None:
     class Full(NoBook):
         def keep(self, kept: Kept) -> None:
