@@ -63,3 +63,26 @@ def test_a_glob_without_a_team_is_refused(trace: Path) -> None:
         CliRunner().invoke(
             app, ["forecast", "score", "--trace", str(trace), "--team", "nobody*"], catch_exceptions=False
         )
+
+
+def test_beside_statsforecast_each_model_has_its_accuracy_and_its_time(trace: Path) -> None:
+    arguments = ["forecast", "score", "--trace", str(trace), "--team", "serving", "--lead", "30m", "--json"]
+    against = ["--against", "statsforecast", "--every", "1h"]
+    result = CliRunner().invoke(app, [*arguments, *against], catch_exceptions=False)
+    models = json.loads(result.stdout)["horizons"][0]["models"]
+    peers = {"SeasonalNaive", "AutoTheta", "MSTL", "AutoETS"}
+    assert set(models) == {"mixture", "last_value", "seasonal", "boosted", *peers}
+    assert len({model["rows"] for model in models.values()}) == 1
+    assert models["SeasonalNaive"]["wql"] == pytest.approx(0, abs=1e-9)  # each day is the day before
+    assert all(models[name]["fit_s"] > 0 and models[name]["forecast_s"] > 0 for name in ("mixture", *peers))
+    assert models["AutoTheta"]["teams_wql"] is None
+
+
+@pytest.mark.parametrize(
+    ("against", "every", "named"),
+    [("prophet", "1h", "--against"), ("statsforecast", "7h", "--every"), ("statsforecast", "1m", "--every")],
+)
+def test_another_package_or_an_uneven_stride_is_refused(trace: Path, against: str, every: str, named: str) -> None:
+    arguments = ["forecast", "score", "--trace", str(trace), "--against", against, "--every", every]
+    with pytest.raises(InputError, match=named):
+        CliRunner().invoke(app, arguments, catch_exceptions=False)
