@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Table, func, literal, select
+from sqlalchemy import ColumnElement, Connection, Table, case, func, literal, select
 
 from controller.store import tables as t
 from controller.store.engine import upsert
@@ -152,16 +152,20 @@ def days(connection: Connection, cluster: str, pool: str, start_s: int, stop_s: 
     return [LearningDay(*row) for row in connection.execute(query.order_by(d.day_s, d.name))]
 
 
+_TOLD = {kind: place for place, kind in enumerate(("recovery", "demotion", "gate", "promotion", "kill"))}
+
+
 def events(
     connection: Connection, cluster: str, pool: str, start_s: int, stop_s: int, kind: str | None, limit: int
 ) -> list[LearningEvent]:
-    """Events of ``[start_s, stop_s)``, newest first."""
+    """Events of ``[start_s, stop_s)``, newest first; those of one tick as the ladder told them, the last one first."""
     e = t.learning_events.c
     query = select(t.learning_events).where(*_range(t.learning_events, cluster, pool))
     query = query.where(e.at_s >= start_s, e.at_s < stop_s)
     if kind is not None:
         query = query.where(e.kind == kind)
-    query = query.order_by(e.at_s.desc(), e.kind.desc(), e.code.desc()).limit(limit)
+    told = case(_TOLD, value=e.kind, else_=len(_TOLD))
+    query = query.order_by(e.at_s.desc(), told.desc(), e.code.desc()).limit(limit)
     return [_event(row) for row in connection.execute(query).mappings()]
 
 

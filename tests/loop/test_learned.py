@@ -8,60 +8,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from learned_stand import BEGIN, DAY, ORIGIN, POLICY, Stand
 
 from controller.core.advice import HeadroomSource
-from controller.core.policy import Learning, LearningMode, Mode, Policy, Pool, PoolLimits, Team
+from controller.core.policy import Learning, LearningMode
 from controller.learning import advise
-from controller.loop import DemandRecorder, FixedPolicy, Loop, RecordError, Tick
-from controller.loop.feeds import RecordedForecasts
-from controller.loop.learned import Kept, LearnedAdvice, NoBook
+from controller.loop import RecordError, Tick
+from controller.loop.learned import Kept, NoBook
 from controller.loop.nights import Nights, midnights, next_midnight
-from controller.loop.recording import StoreBook, StoreRecorder
 from controller.store import Store, kill_key, learning_key, open_store
-from controller.worlds.simulated import Boot, PoolSetup, Provider, SimulatedWorld
-
-DAY, LEAD = 86_400, 1800
-BEGIN = 9 * DAY
-POLICY = Policy(
-    "p",
-    Mode.ENFORCE,
-    "UTC",
-    pools=(Pool("h", (), PoolLimits(0, 400), gpus_per_node=8, wait_weight=9),),
-    teams=(Team("a", namespaces=("a",)),),
-    learning=Learning(LearningMode.FULL, patience_days=0),
-)
-
-
-class Stand:
-    """A simulated cluster with nine days of a rhythm behind it, and nothing to do: advice is what is looked at."""
-
-    def __init__(self, store: Store, policy: Policy = POLICY) -> None:
-        self.store = store
-        setup = PoolSetup(Provider("h", Boot(LEAD), 0), 8, nodes=1, max_nodes=50)
-        self.world = SimulatedWorld("c", BEGIN, [setup], (), ())
-        demand = DemandRecorder("UTC")
-        for step in range(1, BEGIN // 300 + 1):
-            gpus = 80 if 9 <= step * 300 % DAY / 3600 < 17 else 8 + step % 5
-            for team in ("a", ""):
-                demand.put(step * 300, "h", team, gpus * 1000)
-        feed = RecordedForecasts(demand, lambda _: LEAD, experts=("last_value", "seasonal"))
-        policies = FixedPolicy(policy)
-        self.advisor = LearnedAdvice("c", demand, policies, lambda _: LEAD, feed.walked, StoreBook(store, "c"))
-        self.loop = Loop(
-            self.world,
-            policies,
-            forecaster=feed,
-            advisor=self.advisor,
-            recorder=StoreRecorder(store, lambda: 0),
-            demand=demand,
-        )
-
-    def ticks(self, count: int) -> list[Tick]:
-        made = []
-        for _ in range(count):
-            self.world.advance(self.world.now_s + 300)
-            made.append(self.loop.tick())
-        return made
 
 
 @pytest.fixture
@@ -93,7 +48,7 @@ def test_where_the_past_says_so_the_learner_acts_at_once_and_every_tick_can_be_c
     assert len(store.learning_outcomes("c", "h")) == 13
     assert [event.code for event in store.learning_events("c", "h")][-3:].count("SAVES") == 1
     # Eight whole days were judged; the first taught the forecaster.
-    assert {day.day_s // DAY for day in store.learning_days("c", "h")} == set(range(1, 9))
+    assert {(day.day_s - ORIGIN) // DAY for day in store.learning_days("c", "h")} == set(range(1, 9))
 
 
 @pytest.mark.parametrize("mode", [LearningMode.SHADOW, LearningMode.ADVISE])
