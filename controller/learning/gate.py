@@ -6,6 +6,10 @@ independent; days are not quite independent either (a busy week is busy every da
 sqrt(n), is somewhat too small, and one standard error is a low bar: a candidate that saves nothing passes it by luck in
 18 % of nights (Student's t with 6 degrees of freedom above 1; 25 % after two days), the best of several more often.
 The gate therefore only picks; ``controller.learning.ladder`` is what stops a lucky one.
+
+Who keeps fewer nodes than the rule saves a little in every quiet hour and loses much in the one in which a crowd comes,
+and a quiet week has no such hour. So the last four weeks are asked what may go wrong: an hour like the worst of them
+must be paid for by one mean day, a day like the worst of them by two (docs/designs/0009-materially-better.md).
 """
 
 from __future__ import annotations
@@ -22,6 +26,10 @@ from controller.core.reasons import Fact
 RULE = "rule"
 WINDOW_DAYS = 7
 """DESIGN section 7: a week holds one of each weekday."""
+MEMORY_DAYS = 28
+"""How long what went wrong is remembered: the rule is tuned on as much."""
+HOUR_PAID_IN_DAYS, DAY_PAID_IN_DAYS = 1, 2
+"""Mean daily savings that the worst hour, and the worst day, of that time may have cost."""
 LEAST_DAYS = 2
 """One saving has no spread; two have a poor one, and what is left to chance the ladder's patience takes up."""
 STEPS_A_DAY = 288
@@ -44,6 +52,7 @@ class Why(StrEnum):
     INCUMBENT_STAYS = "INCUMBENT_STAYS"
     NO_SAVING = "NO_SAVING"
     TOO_LITTLE = "TOO_LITTLE"
+    TOO_RISKY = "TOO_RISKY"
     TOO_FEW_DAYS = "TOO_FEW_DAYS"
     NOT_A_NUMBER = "NOT_A_NUMBER"
     NO_CANDIDATES = "NO_CANDIDATES"
@@ -54,7 +63,8 @@ _SENTENCES = {
     Why.INCUMBENT_STAYS: "{acting} goes on: {best} is not clearly better, day by day.",
     Why.NO_SAVING: "The rule acts: the best, {best}, has not saved more than one standard error a day.",
     Why.TOO_LITTLE: "The rule acts: what the best, {best}, has saved is too little beside what the rule costs.",
-    Why.TOO_FEW_DAYS: "The rule acts: fewer than 2 of the last 7 days are known well enough to judge.",
+    Why.TOO_RISKY: "The rule acts: an hour or a day like the worst of 28 days would undo what the best, {best}, saves.",
+    Why.TOO_FEW_DAYS: "The rule acts: too few of the last 7 days are known well enough to judge.",
     Why.NOT_A_NUMBER: "The rule acts: the account of {best} holds a value that is not a number.",
     Why.NO_CANDIDATES: "The rule acts: there is no candidate.",
 }
@@ -62,12 +72,16 @@ _SENTENCES = {
 
 @dataclass(frozen=True, slots=True)
 class Day:
-    """One shadow day: ``day_s`` its local midnight; ``saving`` and ``cost_rule`` GPU-hours; ``known_steps`` judged."""
+    """One shadow day: ``day_s`` its local midnight; ``saving`` and ``cost_rule`` GPU-hours; ``known_steps`` judged.
+
+    ``worst_hour``: GPU-hours saved in its worst hour, below 0 where it lost; 0 where hours are not known.
+    """
 
     day_s: int
     saving: float
     cost_rule: float
     known_steps: int
+    worst_hour: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,12 +158,14 @@ def judge(
     *,
     steps_a_day: int = STEPS_A_DAY,
     least_share: float = 0.0,
+    least_days: int = LEAST_DAYS,
 ) -> Verdict:
     """Decide who acts from ``midnight_s`` on. ``shadows``: the simplest candidate first, which wins ties.
 
     Only days that were over at ``midnight_s`` and began within the seven days before it are looked at, and of those
     only the ones of which half the steps are known; a day handed in twice counts as it was handed in last. A candidate
-    with a value among them that is no cost (``is_cost``) cannot act.
+    with a value among them that is no cost (``is_cost``), or with fewer than ``least_days`` of them, cannot act. Of the
+    three weeks before them only the worst hour and the worst day count; values that are no cost are passed over there.
 
     The ``incumbent`` stays while it passes by itself, unless the best challenger passes the same test with the
     incumbent in the rule's place: the mean of their daily differences is above one standard error of those differences.
@@ -158,37 +174,53 @@ def judge(
     ``least_share``: of the rule's mean daily cost; a candidate whose mean less one standard error is not above that
     saves too little to act (docs/designs/0009-materially-better.md).
     """
-    counted = {shadow.name: _counted(shadow.days, midnight_s, steps_a_day) for shadow in shadows}
-    table = tuple(_standing(shadow.name, counted[shadow.name], least_share) for shadow in shadows)
+    counted, table = {}, []
+    for shadow in shadows:
+        known = _counted(shadow.days, midnight_s, steps_a_day, MEMORY_DAYS)
+        counted[shadow.name] = _counted(known, midnight_s, steps_a_day, WINDOW_DAYS)
+        table.append(_standing(shadow.name, counted[shadow.name], known, least_share, least_days))
     passing = [row for row in table if row.why is Why.SAVES]
     if not passing:
-        return _rule_acts(table, midnight_s)
+        return _rule_acts(tuple(table), midnight_s)
     best = _best(passing)
     acting, why = best, Why.SAVES
     holder = next((row for row in passing if row.name == incumbent), None)
     if holder is not None and holder is not best and not _beats(counted[best.name], counted[holder.name]):
         acting, why = holder, Why.INCUMBENT_STAYS
-    return Verdict(midnight_s, acting.name, acting.mean, acting.standard_error, acting.days, why, best.name, table)
+    return Verdict(
+        midnight_s, acting.name, acting.mean, acting.standard_error, acting.days, why, best.name, tuple(table)
+    )
 
 
-def _counted(days: Sequence[Day], midnight_s: int, steps_a_day: int) -> tuple[Day, ...]:
+def _counted(days: Sequence[Day], midnight_s: int, steps_a_day: int, window_days: int) -> tuple[Day, ...]:
     # Half a day of slack: local midnights are 23 or 25 hours apart when clocks change.
-    first_s = midnight_s - WINDOW_DAYS * DAY_S - DAY_S // 2
+    first_s = midnight_s - window_days * DAY_S - DAY_S // 2
     inside = [day for day in days if first_s < day.day_s < midnight_s and 2 * day.known_steps >= steps_a_day]
     return tuple({day.day_s: day for day in sorted(inside, key=lambda day: day.day_s)}.values())
 
 
-def _standing(name: str, days: tuple[Day, ...], least_share: float) -> Standing:
+def _standing(
+    name: str, days: tuple[Day, ...], remembered: tuple[Day, ...], least_share: float, least_days: int
+) -> Standing:
+    """How a candidate stands by its last ``days``, and by the worst of the ``remembered`` ones."""
     n = len(days)
-    if not all(is_cost(day.saving) and is_cost(day.cost_rule) for day in days):
+    if not all(is_cost(value) for day in days for value in (day.saving, day.cost_rule, day.worst_hour)):
         return Standing(name, nan, nan, n, Why.NOT_A_NUMBER)
     mean, error = _mean_and_error([day.saving for day in days])
-    if n < LEAST_DAYS:
+    if n < max(least_days, LEAST_DAYS):
         return Standing(name, mean, error, n, Why.TOO_FEW_DAYS)
     if not mean - error > TIE:
         return Standing(name, mean, error, n, Why.NO_SAVING)
-    enough = mean - error > least_share * fmean(day.cost_rule for day in days)
-    return Standing(name, mean, error, n, Why.SAVES if enough else Why.TOO_LITTLE)
+    if not mean - error > least_share * fmean(day.cost_rule for day in days):
+        return Standing(name, mean, error, n, Why.TOO_LITTLE)
+    return Standing(name, mean, error, n, Why.SAVES if _pays_for_the_worst(mean, remembered) else Why.TOO_RISKY)
+
+
+def _pays_for_the_worst(mean: float, days: Sequence[Day]) -> bool:
+    """Whether mean daily savings soon make up for an hour and for a day like the worst of these."""
+    hours = [day.worst_hour for day in days if is_cost(day.worst_hour)]
+    whole = [day.saving for day in days if is_cost(day.saving)]
+    return -min(hours) <= HOUR_PAID_IN_DAYS * mean and -min(whole) <= DAY_PAID_IN_DAYS * mean
 
 
 def _mean_and_error(values: Sequence[float]) -> tuple[float, float]:
@@ -214,10 +246,10 @@ def _beats(challenger: tuple[Day, ...], holder: tuple[Day, ...]) -> bool:
 
 def _rule_acts(table: tuple[Standing, ...], midnight_s: int) -> Verdict:
     """The rule, with the reason of those candidates that came nearest to acting."""
-    for why in (Why.TOO_LITTLE, Why.NO_SAVING, Why.TOO_FEW_DAYS, Why.NOT_A_NUMBER):
+    for why in (Why.TOO_RISKY, Why.TOO_LITTLE, Why.NO_SAVING, Why.TOO_FEW_DAYS, Why.NOT_A_NUMBER):
         rows = [row for row in table if row.why is why]
         if rows:
-            best = _best(rows) if why in (Why.TOO_LITTLE, Why.NO_SAVING) else rows[0]
+            best = rows[0] if why in (Why.TOO_FEW_DAYS, Why.NOT_A_NUMBER) else _best(rows)
             return Verdict(midnight_s, RULE, 0.0, 0.0, best.days, why, best.name, table)
     return Verdict(midnight_s, RULE, 0.0, 0.0, 0, Why.NO_CANDIDATES, "", table)
 

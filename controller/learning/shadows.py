@@ -17,7 +17,7 @@ from controller.learning import candidates, rule
 from controller.learning import hedge as hedging
 from controller.learning.candidates import NAMES, Nodes
 from controller.learning.fleet import Account, Array, Fleets, Terms, seen, walk
-from controller.learning.gate import RULE, WINDOW_DAYS, Day, Shadow, Verdict, judge
+from controller.learning.gate import LEAST_DAYS, RULE, WINDOW_DAYS, Day, Shadow, Verdict, judge
 from controller.learning.hedge import Hedge, weighted
 from controller.learning.limits import Limits
 from controller.learning.stop import OUT_S, Stop
@@ -26,9 +26,9 @@ from forecaster.service import ALL, rolling
 
 LEARNER = "hedge"
 Mask = NDArray[np.bool_]
-MATERIAL = 0.01
+MATERIAL = 0.02
 """A saving below this share of the rule's cost is none: where jobs come in gangs, days that save a thousandth are
-followed by one that loses five times the rule's cost (docs/designs/0009-materially-better.md)."""
+followed by one that loses five times the rule's cost (docs/designs/0009-materially-better.md). The stop's bar too."""
 REFIT_DAYS = 3
 """The boosted expert of a replay is refitted every so many nights: a third of the time, and nothing lost."""
 
@@ -138,32 +138,40 @@ def days(
     """
     column = len(NAMES) if name == LEARNER else NAMES.index(name)
     cost, ruled = costs or (past.account.cost[:, column], past.account.cost[:, NAMES.index(candidates.RULE)])
-    known = ~np.isnan(past.demand)
+    known, saving = ~np.isnan(past.demand), ruled - cost
     return tuple(
         Day(
             time_of(begin),
-            float(ruled[begin:end].sum() - cost[begin:end].sum()),
+            float(saving[begin:end].sum()),
             float(ruled[begin:end].sum()),
             int(known[begin:end].sum()),
+            float(_by_hour(saving[begin:end], past.terms.step_s).min()),
         )
         for begin, end in pairwise(midnights)
         if begin * past.terms.step_s >= hedging.WARM_UP_S
     )
 
 
+def _by_hour(values: Array, step_s: int) -> Array:
+    """Sums of the hours of a day that begins with the first of these steps; the last may be short."""
+    return np.add.reduceat(values, np.arange(0, len(values), hedging.UPDATE_S // step_s))
+
+
 def gated(past: Shadows, total: Panel, start: int, costs: Costs | None = None) -> tuple[Nodes, tuple[Verdict, ...]]:
     """The hedge's targets in the nights in which the gate lets it act, else the rule's; from ``start`` on.
 
     Days are counted from ``start``, so that a judged day is one of the gate's. Within a day the hedge acts until its
-    ``Stop``: looked at each hour, on the same ``costs`` as the gate, of the hours that are over.
+    ``Stop``: looked at each hour, on the same ``costs`` as the gate, of the hours that are over. Where ``costs`` come
+    from jobs, two days say nothing of a third: a gang that waits costs more than a day saves. There it takes a week.
     """
     day, out, verdicts = total.rows_a_day, past.ruled.copy(), []
     hedge, ruled = costs or (past.account.cost[:, -1], past.account.cost[:, NAMES.index(candidates.RULE)])
     saving, acting, saved, back = ruled - hedge, RULE, 0.0, start
+    least = LEAST_DAYS if costs is None else WINDOW_DAYS
     for night in range(start, total.rows, day):
         midnights = list(range(night % day, night + 1, day))
         shadow = Shadow(LEARNER, days(past, LEARNER, midnights, total.time, costs))
-        verdict = judge([shadow], total.time(night), acting, steps_a_day=day, least_share=MATERIAL)
+        verdict = judge([shadow], total.time(night), acting, steps_a_day=day, least_share=MATERIAL, least_days=least)
         verdicts.append(verdict)
         acting = verdict.acting
         if not verdict.on or night < back:
@@ -178,11 +186,9 @@ def gated(past: Shadows, total: Panel, start: int, costs: Costs | None = None) -
 
 def _stop(shadow: Shadow, total: Panel, saving: Array, saved: float) -> Stop:
     """A day's stop, by the days that the gate looked at."""
-    hour, judged = hedging.UPDATE_S // total.step_s, shadow.days[-WINDOW_DAYS:]
+    judged = shadow.days[-WINDOW_DAYS:]
     begins = [total.row(one.day_s) for one in judged]
-    by_hour = [
-        np.add.reduceat(saving[row : row + total.rows_a_day], np.arange(0, total.rows_a_day, hour)) for row in begins
-    ]
+    by_hour = [_by_hour(saving[row : row + total.rows_a_day], total.step_s) for row in begins]
     return Stop.of([one.cost_rule for one in judged], by_hour, saved)
 
 

@@ -24,6 +24,11 @@ def shadow(name: str, *savings: float, known: int = 288) -> Shadow:
     return Shadow(name, tuple(Day(first + k * DAY_S, saving, 100.0, known) for k, saving in enumerate(savings)))
 
 
+def ago(days: int, saving: float = 4.0, worst_hour: float = 0.0, known: int = 288) -> Day:
+    """A day that began so many days before midnight."""
+    return Day(MIDNIGHT_S - days * DAY_S, saving, 100.0, known, worst_hour)
+
+
 def verdict(*shadows: Shadow, incumbent: str = RULE) -> Verdict:
     return judge(shadows, MIDNIGHT_S, incumbent)
 
@@ -107,7 +112,7 @@ class TestTheIncumbent:
 
 class TestTheDays:
     def test_are_the_last_seven(self) -> None:
-        said = verdict(shadow("a", -999, 1, 2, 3, 4, 5, 6, 7))
+        said = verdict(shadow("a", -8, 1, 2, 3, 4, 5, 6, 7))
         assert (said.days, said.mean) == (7, pytest.approx(4))
 
     def test_must_be_over(self) -> None:
@@ -138,11 +143,50 @@ class TestTheDays:
         assert isnan(said.table[0].standard_error)
         assert verdict(shadow("a")).why is Why.TOO_FEW_DAYS
 
+    def test_are_as_many_as_the_caller_asks_for(self) -> None:
+        assert judge([shadow("a", 4, 4, 4, 4, 4, 4)], MIDNIGHT_S, least_days=7).why is Why.TOO_FEW_DAYS
+        assert judge([shadow("a", 4, 4, 4, 4, 4, 4, 4)], MIDNIGHT_S, least_days=7).on
+        assert judge([shadow("a", 50)], MIDNIGHT_S, least_days=1).why is Why.TOO_FEW_DAYS
+
     def test_count_once_as_they_were_handed_in_last(self) -> None:
         first, second = shadow("a", 3, 1).days
         again = Day(second.day_s, 3.0, 100.0, 288)
         assert verdict(Shadow("a", (first, second, again))).mean == 3
         assert verdict(Shadow("a", (first, again, second))).mean == 2
+
+
+WEEK = tuple(ago(days) for days in range(7, 0, -1))
+
+
+class TestTheWorst:
+    """Seven days that save 4 each. One mean day may be lost in an hour, two in a day, of the last 28."""
+
+    @pytest.mark.parametrize(("worst_hour", "on"), [(-4.0, True), (-4.01, False), (3.0, True)])
+    @pytest.mark.parametrize("days", [1, 7, 8, 28])
+    def test_hour_is_paid_for_by_a_mean_day(self, days: int, worst_hour: float, on: bool) -> None:
+        said = verdict(Shadow("a", (*(day for day in WEEK if day != ago(days)), ago(days, worst_hour=worst_hour))))
+        assert (said.on, said.why, said.best) == (on, Why.SAVES if on else Why.TOO_RISKY, "a")
+        assert said.mean == (4 if on else 0)
+        assert ("undo" in said.sentence) is not on
+
+    @pytest.mark.parametrize(("saving", "on"), [(-8.0, True), (-8.01, False)])
+    @pytest.mark.parametrize("days", [8, 28])
+    def test_day_is_paid_for_by_two_mean_days(self, days: int, saving: float, on: bool) -> None:
+        said = verdict(Shadow("a", (ago(days, saving), *WEEK)))
+        assert (said.on, said.days) == (on, 7)
+
+    def test_is_forgotten_after_four_weeks(self) -> None:
+        assert verdict(Shadow("a", (ago(29, -999.0, -999.0), *WEEK))).on
+
+    def test_counts_on_days_that_are_known_and_as_far_as_it_is_a_number(self) -> None:
+        assert verdict(Shadow("a", (ago(9, -999.0, -999.0, known=143), *WEEK))).on
+        assert verdict(Shadow("a", (ago(9, nan, nan), *WEEK))).on
+        assert not verdict(Shadow("a", (ago(9, nan, -5.0), *WEEK))).on
+
+    def test_of_one_candidate_is_not_anothers(self) -> None:
+        lean = Shadow("lean", (ago(9, worst_hour=-5.0), *WEEK))
+        assert verdict(lean, shadow("calm", 1, 1), incumbent="lean").acting == "calm"
+        assert verdict(lean, shadow("idle", 0, 0)).best == "lean"
 
 
 class TestNotANumber:
@@ -156,6 +200,9 @@ class TestNotANumber:
     def test_in_the_rules_cost_bars_too(self) -> None:
         days = tuple(Day(day.day_s, day.saving, nan, 288) for day in shadow("a", 9, 9).days)
         assert verdict(Shadow("a", days)).why is Why.NOT_A_NUMBER
+
+    def test_in_the_worst_hour_bars_too(self) -> None:
+        assert verdict(Shadow("a", (*WEEK[1:], ago(7, worst_hour=nan)))).why is Why.NOT_A_NUMBER
 
     def test_outside_the_days_that_count_does_not_matter(self) -> None:
         assert verdict(shadow("a", nan, 1, 1, 1, 1, 1, 1, 1)).acting == "a"
@@ -217,8 +264,16 @@ def test_a_candidate_that_saves_nothing_passes_by_luck_as_often_as_the_module_sa
     """P(t > 1) with 6 degrees of freedom is 0.178, with one 1/4 (tables of Student's t); 4,000 nights each."""
     rng = np.random.default_rng(20_261_207)
     for days, share in ((7, 0.178), (2, 0.25)):
-        passed = np.mean([verdict(shadow("a", *rng.normal(size=days))).on for _ in range(4000)])
+        why = [verdict(shadow("a", *rng.normal(size=days))).why for _ in range(4000)]
+        passed = np.mean([one in (Why.SAVES, Why.TOO_RISKY) for one in why])
         assert passed == pytest.approx(share, abs=3 * sqrt(share * (1 - share) / 4000))
+
+
+def test_a_candidate_that_saves_nothing_and_has_lost_for_four_weeks_hardly_ever_passes() -> None:
+    """P(mean of 7 > its error, and twice that mean >= -min of 28) of standard normals is 0.016 (400,000 draws)."""
+    rng = np.random.default_rng(20_261_207)
+    passed = np.mean([verdict(shadow("a", *rng.normal(size=28))).on for _ in range(4000)])
+    assert passed == pytest.approx(0.016, abs=3 * sqrt(0.016 * 0.984 / 4000))
 
 
 ACCOUNTS = st.lists(

@@ -67,6 +67,9 @@ def test_days_are_sums_of_steps_without_the_first_day(past: shadows.Shadows) -> 
     second = slice(2 * DAY, 3 * DAY)
     assert days[1].saving == pytest.approx(cost[second, -2].sum() - cost[second, -1].sum())
     assert days[1].known_steps == DAY
+    hours = (cost[second, -2] - cost[second, -1]).reshape(24, 12).sum(axis=1)
+    assert days[1].worst_hour == pytest.approx(hours.min())
+    assert hours.min() < 0
     assert {day.saving for day in shadows.days(past, "rule", midnights, lambda row: row * 300)} == {0.0}
 
 
@@ -123,11 +126,32 @@ def test_a_node_that_could_not_be_had_is_in_nobodys_account() -> None:
     assert known.account.cost[3 * DAY :, -2].sum() > wet.account.cost[3 * DAY :, -2].sum()
 
 
-def test_what_another_account_says_of_the_days_is_what_the_gate_hears(past: shadows.Shadows) -> None:
-    total = a_total(7)
-    hedge, rule = past.account.cost[:, -1], past.account.cost[:, -2]
-    _, verdicts = shadows.gated(past, total, DAY, (rule, hedge))
-    assert not any(verdict.on for verdict in verdicts)
+@pytest.fixture(scope="module")
+def longer() -> tuple[shadows.Shadows, Panel]:
+    total = a_total(12)
+    return shadows.past_of(total, TERMS, 0, clairvoyant(total)), total
+
+
+def test_what_another_account_says_of_the_days_is_what_the_gate_hears(longer: tuple[shadows.Shadows, Panel]) -> None:
+    """And it takes a week of it. The first day is not judged, so the eighth night is the first that knows seven."""
+    past, total = longer
+    half, one = np.full(total.rows, 0.5), np.ones(total.rows)
+    for hedge, rule, on in ((half, one, [False] * 7 + [True] * 4), (one, half, [False] * 11)):
+        _, verdicts = shadows.gated(past, total, DAY, (hedge, rule))
+        assert [verdict.on for verdict in verdicts] == on
+
+
+def test_an_hour_that_cost_more_than_a_mean_day_saves_keeps_the_learner_out(
+    longer: tuple[shadows.Shadows, Panel],
+) -> None:
+    """A day saves 144 GPU-hours. The hour from 10:00 of the second day on loses 120 or 150."""
+    past, total = longer
+    rule = np.ones(total.rows)
+    for lost, on in ((120.0, True), (150.0, False)):
+        hedge = np.full(total.rows, 0.5)
+        hedge[DAY + 120 : DAY + 132] = 1.0 + lost / 12
+        _, verdicts = shadows.gated(past, total, 10 * DAY, (hedge, rule))
+        assert [verdict.on for verdict in verdicts] == [on, on]
 
 
 def test_where_forecasts_are_wrong_the_rule_stays() -> None:
