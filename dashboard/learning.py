@@ -10,18 +10,18 @@ from typing import Any
 from controller.core.errors import InputError
 from controller.core.policy import LearningMode
 from controller.core.quantities import DAY_S, MILLI
-from controller.learning.demotions import OF_CODE, Code
+from controller.learning.demotions import OF_CODE
 from controller.learning.gate import LEAST_DAYS, RULE, STEPS_A_DAY, Day, Shadow, Standing, Why, judge
 from controller.learning.hedge import PARTS
 from controller.learning.ladder import PATIENCE_DAYS, VERDICT_LASTS_S, LadderState
 from controller.learning.monitors import Monitors, Watch
-from controller.store import LearningDay, LearningEvent, LearningTick, learning_key
+from controller.store import LearningDay, LearningEvent, LearningTick, kill_key, learning_key
 from dashboard.candidate_words import HEDGE, LEARNERS, WORDS, who
 from dashboard.context import Look
 from dashboard.monitor_words import Reading, readings
 
 GATED = "gated"
-KILLED = "Nothing, while it is killed: the flag has to be taken back first, and it begins anew in shadow."
+KILLED = "Nothing, while it is killed: `tidegate learning revive` takes the flag back, and it begins anew in shadow."
 SHOWN_DAYS = 30
 MOST_EVENTS = 200
 MOST_WEIGHTS = 8
@@ -122,22 +122,21 @@ def pool_learning(look: Look, pool: str) -> PoolLearning:
     verdicts = tuple(one for one in events if one.kind == "gate")
     table = standings(recent_days(look, pool))
     ceiling = LearningMode(look.recorded.learning.get("mode", tick.ceiling if tick else LearningMode.OFF))
-    rung, acting = _in_force(ceiling, kept, tick, events[0] if events else None)
+    killed = bool(look.store.kv_get(kill_key(look.cluster), False))
+    rung, acting = _in_force(ceiling, killed, kept, tick, events[0] if events else None)
     learner = _learner(table, tick)
     standing = table.get(learner)
     verdict = verdicts[0] if verdicts else None
     weights = _weights(kept, tick, table)
     return PoolLearning(
         pool=pool,
-        phase=_phase(ceiling, tick, events, standing),
+        phase=_phase(ceiling, killed, tick, events, standing),
         ceiling=ceiling,
         rung=rung,
         acting=acting,
         learner=learner,
         standing=standing,
-        climb=KILLED
-        if is_killed(events[0] if events else None)
-        else climb(kept.ladder, rung, ceiling, verdict, standing, look.recorded.learning),
+        climb=KILLED if killed else climb(kept.ladder, rung, ceiling, verdict, standing, look.recorded.learning),
         last=changes[0] if changes else None,
         verdict=verdict,
         changes=changes,
@@ -188,20 +187,15 @@ def is_judged(day: LearningDay) -> bool:
 
 
 def _in_force(
-    ceiling: LearningMode, kept: Kept, tick: LearningTick | None, event: LearningEvent | None
+    ceiling: LearningMode, killed: bool, kept: Kept, tick: LearningTick | None, event: LearningEvent | None
 ) -> tuple[LearningMode, str]:
     """Rung and who acts: by the policy, by what the loop keeps, else by the newest row."""
-    if ceiling is LearningMode.OFF or is_killed(event):
+    if ceiling is LearningMode.OFF or killed:
         return LearningMode.OFF, RULE
     if kept.ladder is not None:
         return kept.ladder.rung, kept.ladder.acting
     row = tick or event
     return (LearningMode(row.rung), row.acting) if row else (LearningMode.OFF, RULE)
-
-
-def is_killed(newest: LearningEvent | None) -> bool:
-    """Whether the newest event is that the flag was set; the first one after it says that learning is on again."""
-    return newest is not None and newest.kind == "kill" and newest.code == Code.KILL_FLAG
 
 
 def _learner(table: Mapping[str, Standing], tick: LearningTick | None) -> str:
@@ -212,11 +206,15 @@ def _learner(table: Mapping[str, Standing], tick: LearningTick | None) -> str:
 
 
 def _phase(
-    ceiling: LearningMode, tick: LearningTick | None, events: Sequence[LearningEvent], standing: Standing | None
+    ceiling: LearningMode,
+    killed: bool,
+    tick: LearningTick | None,
+    events: Sequence[LearningEvent],
+    standing: Standing | None,
 ) -> str:
     if ceiling is LearningMode.OFF:
         return "off"
-    if is_killed(events[0] if events else None):
+    if killed:
         return "killed"
     if standing is not None and standing.days >= LEAST_DAYS:
         return "judged"
@@ -245,7 +243,7 @@ def climb(
     if known < LEAST_DAYS:
         return f"The first verdict comes at the midnight after two full days; {known} of 2 known so far."
     if verdict is None or verdict.code not in _PASSED:
-        return "The gate must find that it saves: mean saving less one standard error above zero."
+        return "The gate must find that it saves: mean saving less one standard error above 1 % of what the rule costs."
     if earned is LearningMode.OFF:
         return "It begins in shadow with the next tick."
     patience = policy.get("patience_days")

@@ -21,7 +21,7 @@ from controller.learning.demotions import Code
 from controller.learning.gate import Standing, Why
 from controller.learning.ladder import Hold, LadderState
 from controller.learning.monitors import Monitors
-from controller.store import LearningEvent, Store, learning_key, open_store
+from controller.store import LearningEvent, Store, kill_key, learning_key, open_store
 from dashboard.app import create_app
 from dashboard.candidate_words import WORDS
 from dashboard.learning import chosen_for, climb, savings, standings
@@ -189,11 +189,16 @@ def test_killed_whatever_the_policy_allows_until_it_is_switched_on_again(fresh: 
     store, client = fresh
     at_s = midnight(0) + 3600
     kill = LearningEvent(CLUSTER, POOL, at_s, "kill", "off", "rule", "KILL_FLAG", (), "Learning is off: it was killed.")
-    store.append_learning(ticks(2), days=seed.days(), events=[*events(), kill])
+    store.append_learning(ticks(2), days=seed.days(), events=events())
+    store.kv_set(kill_key(CLUSTER), True)
+    assert client.get("/api/v1/learning").json()[0]["phase"] == "killed", "before any tick has told of it"
+    store.append_learning(events=[kill])
     (pool,) = client.get("/api/v1/learning").json()
     assert (pool["phase"], pool["ceiling"], pool["rung"], pool["acting"]) == ("killed", "full", "off", "rule")
-    assert "flag has to be taken back" in pool["climb"]
+    assert "tidegate learning revive" in pool["climb"]
     assert "Learning was killed." in client.get("/learning", headers=HTML).text
+    assert "tidegate learning revive" in client.get("/learning", headers=HTML).text
+    store.kv_set(kill_key(CLUSTER), False)
     again = replace(kill, at_s=at_s + 60, kind="recovery", code="SWITCHED_ON", rung="shadow", sentence="On.")
     store.append_learning(events=[again])
     assert client.get("/api/v1/learning").json()[0]["phase"] == "judged"
