@@ -120,7 +120,7 @@ def gate(source: Source) -> go.Figure:
         "May the learner act?",
         f"midnight ({source.history.zone})",
         "GPU-hours saved a day",
-        under="mean of the last 7 shadow days ± 1 standard error; it acts where the bar lies above 1 % of the rule's cost",
+        under="mean of the last 7 shadow days ± 1 standard error; acts where the bar is above 1 % of the rule's cost",
     )
     known = frame[np.isfinite(frame["standard error"])]
     if known.empty:
