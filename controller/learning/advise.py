@@ -81,12 +81,19 @@ def wanted(inputs: Inputs, weights: Nodes) -> Wanted:
     return Wanted(position, asked, int(hedge.agreed(asked, weights)))
 
 
+def acted(inputs: Inputs, found: Wanted) -> int:
+    """The nodes that are advised: the learner's where it acts, where it may only raise not below the rule's."""
+    ruled = int(found.asked[-1])
+    if not inputs.acts:
+        return ruled
+    return max(found.nodes, ruled) if inputs.raise_only else found.nodes
+
+
 def advice(inputs: Inputs, weights: Nodes) -> PoolAdvice:
     """The pool's advice: the learner's target where it acts, else the tuned rule."""
     if not inputs.acts:
         return PoolAdvice(inputs.pool, HeadroomSource.RULE, inputs.rule)
-    found = wanted(inputs, weights)
-    nodes = max(found.nodes, int(found.asked[-1])) if inputs.raise_only else found.nodes
+    nodes = acted(inputs, wanted(inputs, weights))
     return PoolAdvice(
         inputs.pool,
         HeadroomSource.LEARNER,
@@ -97,8 +104,8 @@ def advice(inputs: Inputs, weights: Nodes) -> PoolAdvice:
     )
 
 
-def implied_permille(inputs: Inputs, nodes: int) -> int | None:
-    """The lowest level at which the next quarter of an hour's forecast fills ``nodes``; None: beyond the highest."""
+def implied_permille(inputs: Inputs, nodes: int) -> int:
+    """The highest level at which the forecast of the next quarter of an hour fits into ``nodes``; 0: none does."""
     room = nodes * inputs.gpus_per_node * MILLI
     row = inputs.forecast[list(Reach).index(Reach.QUARTER)]
     fits = [level for level, value in zip(LEVELS_PERMILLE, row, strict=True) if value <= room]

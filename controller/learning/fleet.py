@@ -79,6 +79,10 @@ class Fleets:
         """What was asked for, by the step in which it arrives, the next one first."""
         return np.roll(self._ring, -self._at, axis=0)
 
+    def only(self, fleet: int) -> Fleets:
+        """One of the fleets as it stands, to go its own way from here on."""
+        return Fleets(self.terms, self.ready[[fleet]], self.coming[:, [fleet]])
+
     def step(
         self, targets: Array, demand: float | Array, *, stock_out: bool = False
     ) -> tuple[Array, Array, Array, Array]:

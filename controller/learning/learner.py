@@ -29,13 +29,17 @@ WATCHED_PERMILLE = 900
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """A step that is over: the hedge's target, and what hedge, rule and cheapest fleet paid in it (GPU-hours)."""
+    """A step that is over: the hedge's target, and what hedge, rule, who acted and the cheapest fleet paid (GPU-hours).
+
+    ``acted`` is a fleet's account too: of the targets that were advised, as a flow.
+    """
 
     row: int
     nodes: int
     known: bool
     hedge: float
     rule: float
+    acted: float
     best: float
 
 
@@ -49,17 +53,29 @@ class Due:
 
 
 class Learner:
-    """A pool's live shadows. Rows count from ``origin_s``; ``row`` is the next one that has not been settled."""
+    """A pool's live shadows. Rows count from ``origin_s``; ``row`` is the next one that has not been settled.
+
+    ``acts``: whether the learner has been acting until now, else the rule has.
+    """
 
     def __init__(
-        self, pool: str, past: Shadows, made: NDArray[np.int64], origin_s: int, tuned: RuleParameters, limits: Limits
+        self,
+        pool: str,
+        past: Shadows,
+        made: NDArray[np.int64],
+        origin_s: int,
+        tuned: RuleParameters,
+        limits: Limits,
+        acts: bool = False,
     ) -> None:
         self.pool, self.terms, self.tuned, self.limits, self.origin_s = pool, past.terms, tuned, limits, origin_s
         self.row = len(past.demand)
         self._recent = [past.walked[t] for t in range(max(0, self.row - RECENT + 1), self.row)]
         self._hedge, (self._fleets, self._together) = past.hedge, past.fleets
-        self._decided: tuple[int, Wanted] | None = None
+        self._acting = self._together.only(0) if acts else self._fleets.only(NAMES.index(RULE))
+        self._decided: tuple[int, Wanted, int] | None = None
         self._last = Wanted(past.walked[-1], past.asked[-1], int(past.agreed[-1]))
+        self._acted = self._last.nodes if acts else int(self._last.asked[-1])
         self._first_due, self._last_due = Reach.QUARTER.window(self.terms.lead_s).rows(self.terms.step_s)
         watched = LEVELS_PERMILLE.index(WATCHED_PERMILLE)
         self._issued = {t: int(made[t, 0, watched]) for t in range(max(0, self.row - self._last_due), self.row)}
@@ -93,14 +109,15 @@ class Learner:
         """Close the rows before ``until``. ``demand``: GPUs by row from ``origin_s`` on, NaN where unknown."""
         while self.row < until:
             if self._decided is not None and self._decided[0] == self.row:
-                self._last = self._decided[1]
+                _, self._last, self._acted = self._decided
             self._recent = [*self._recent, self._last.positions][1 - RECENT :]
             value = float(demand[self.row]) if self.row < len(demand) else float("nan")
-            yield self._closed(self._last.asked, self._last.nodes, value)
+            yield self._closed(self._last.asked, self._last.nodes, self._acted, value)
 
-    def _closed(self, asked: Nodes, nodes: int, value: float) -> Settled:
+    def _closed(self, asked: Nodes, nodes: int, acted: int, value: float) -> Settled:
         mine = self._cost(self._fleets.step(asked.astype(np.float64), value))
         both = self._cost(self._together.step(np.array([float(nodes)]), value))
+        paid = self._cost(self._acting.step(np.array([float(acted)]), value))
         before = self.weights
         self._hedge.observe(mine)
         self._data.update(np.float64(value).tobytes())
@@ -108,9 +125,8 @@ class Learner:
             self._model = self._made_model()
         row = self.row
         self.row += 1
-        return Settled(
-            row, nodes, not np.isnan(value), float(both[0]), float(mine[NAMES.index(RULE)]), float(mine.min())
-        )
+        costs = (float(both[0]), float(mine[NAMES.index(RULE)]), float(paid[0]), float(mine.min()))
+        return Settled(row, nodes, not np.isnan(value), *costs)
 
     def _cost(self, step: tuple[Array, Array, Array, Array]) -> Array:
         _, idle, wait, adds = step
@@ -156,5 +172,5 @@ class Learner:
         """Take in what was wanted at a row; only the first answer of a row counts."""
         if row != self.row or (self._decided is not None and self._decided[0] == row):
             return
-        self._decided = row, found
+        self._decided = row, found, advise.acted(inputs, found)
         self._issued[row] = inputs.forecast[0][LEVELS_PERMILLE.index(WATCHED_PERMILLE)]

@@ -189,7 +189,9 @@ class LearnedAdvice:
         limits = Limits.of(pool, policy.learning, pool.gpus_per_node)
         past = shadows.shadows(made, demand, terms, ruled, limits)
         self._judge(pool.name, standing, past, starts, rows, origin_s)
-        standing.learner = Learner(pool.name, past, made, origin_s, standing.tuned, limits)
+        standing.learner = Learner(
+            pool.name, past, made, origin_s, standing.tuned, limits, standing.ladder.acting == LEARNER
+        )
 
     def _judge(
         self, pool: str, standing: _Standing, past: Shadows, starts: list[int], rows: list[int], origin_s: int
@@ -276,7 +278,6 @@ class LearnedAdvice:
     def _carry_on(self, standing: _Standing, learner: Learner, total: Panel) -> None:
         """Close the steps that are over: account, outcomes, coverage."""
         demand = total.values[total.row(learner.origin_s) :, 0]
-        acting = standing.ladder.acting == LEARNER
         for step in learner.settle(demand, len(demand)):
             at_s = learner.origin_s + step.row * total.step_s
             if step.known:
@@ -285,8 +286,7 @@ class LearnedAdvice:
                 standing.stay = standing.stay.closed(at_s, step.rule - step.hedge)
             tick = standing.tick_ids.pop(step.row, None)
             if tick is not None and step.known:
-                cost = step.hedge if acting else step.rule
-                milli = (round(MILLI * value) for value in (step.rule, cost, cost - step.best))
+                milli = (round(MILLI * value) for value in (step.rule, step.acted, step.acted - step.best))
                 self._kept.outcomes.append(LearningOutcome(self._cluster, tick[0], learner.pool, tick[1], *milli))
         for due in learner.due(demand):
             at_s = learner.origin_s + due.at_row * total.step_s

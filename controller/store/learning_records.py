@@ -31,10 +31,11 @@ class LearningTick:
     ``ceiling``: the policy's learning mode; ``rung``: the rung in force, never above it. ``acting`` set the target:
     ``rule``, a candidate's name, ``hedge`` or ``hindsight``. ``quantiles``: ``(permille, milli-GPUs)`` of the pool's
     total at the lead; ``candidates``: ``(name, nodes)``, each one's target now. ``learner_nodes``: what the learner
-    wanted (None: nothing); ``target_nodes``: what was aimed at after the shield. ``implied_permille``: the quantile at
-    which the forecast meets the target. ``move``: the learner against the rule, ``raise``, ``keep`` or ``lower``.
-    ``clipped``: codes of the shield's reasons. ``model``: fingerprint of the model file, "" for none. ``inputs``: the
-    canonical JSON that the advice was computed from, empty in lists and once pruned; ``inputs_hash`` stays.
+    wanted (None: nothing); ``target_nodes``: what was aimed at after the shield. ``implied_permille``: the highest
+    quantile at which the forecast fits into what the learner wanted. ``move``: the learner against the rule, ``raise``,
+    ``keep`` or ``lower``. ``clipped``: codes of the shield's reasons. ``model``: fingerprint of the model file, "" for
+    none. ``inputs``: the canonical JSON that the advice was computed from, empty in lists and once pruned;
+    ``inputs_hash`` stays.
     """
 
     cluster: str
@@ -82,9 +83,11 @@ class LearningPoint:
 
 @dataclass(frozen=True, slots=True)
 class LearningOutcome:
-    """What a tick's target cost once its demand was known; key ``(tick_id, pool)``, ``at_s`` the tick's moment.
+    """What a tick's step cost, once its demand was known; key ``(tick_id, pool)``, ``at_s`` the tick's moment.
 
-    ``rule_cost_milli`` is what the rule's target would have cost, ``regret_milli`` what was spent beyond the best.
+    All as fleets' accounts. ``cost_milli``: of the targets that were advised, ``rule_cost_milli``: of the rule's;
+    ``regret_milli``: what was paid beyond that shadow fleet which paid least in this step (none may have done so in
+    every step).
     """
 
     cluster: str

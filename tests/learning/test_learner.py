@@ -11,7 +11,7 @@ from controller.core.advice import HeadroomSource, RuleParameters
 from controller.core.errors import InputError
 from controller.learning import advise, shadows
 from controller.learning.candidates import LEVELS_PERMILLE, NAMES, Reach, whole_milli
-from controller.learning.fleet import Terms
+from controller.learning.fleet import Terms, replay
 from controller.learning.learner import Learner
 from controller.learning.limits import Limits
 from controller.learning.rule import GRID
@@ -127,3 +127,27 @@ def test_damaged_bytes_are_refused_in_one_line() -> None:
     for bad in (b"", b"{}", body.replace(b'"hedge"', b'"other"'), body.replace(b'"rule"', b'"rules"')):
         with pytest.raises(InputError):
             advise.read_model(bad, "model")
+
+
+@pytest.mark.parametrize("raise_only", [False, True])
+def test_what_was_paid_is_the_account_of_the_targets_that_were_advised(raise_only: bool) -> None:
+    """First the rule acts, then the learner, then the rule again: one fleet, replayed with those targets."""
+    demand, made, ruled = a_world(4)
+    at, first, last = 2 * DAY + 17, 2 * DAY + 90, 2 * DAY + 200
+    past = shadows.shadows(made[:at], demand[:at], TERMS, ruled[:at])
+    live, paid, advised = Learner("h", past, made[:at], 0, RULE, Limits()), [], []
+    for row in range(at, len(demand)):
+        paid += [one.acted for one in live.settle(demand[:row], row)]
+        known = demand[:row][~np.isnan(demand[:row])]
+        forecast = tuple(tuple(int(v) for v in one) for one in made[row])
+        acts = first <= row < last
+        inputs = live.inputs(demand[:row], int(known[-1] * 1000), forecast, acts=acts, raise_only=raise_only)
+        found = advise.wanted(inputs, live.weights)
+        live.decided(row, inputs, found)
+        target = advise.advice(inputs, live.weights).target_milli_gpus
+        advised.append(float(found.asked[-1] if target is None else target / 8000))
+    targets = np.concatenate([past.ruled, advised])[:, None].astype(float)
+    whole = replay(demand, targets, TERMS, int(past.ruled[0]))
+    assert np.array_equal(paid, whole.cost[at:-1, 0])
+    rules = replay(demand, np.concatenate([past.ruled, ruled[at:]])[:, None].astype(float), TERMS, int(past.ruled[0]))
+    assert not np.array_equal(paid, rules.cost[at:-1, 0])
