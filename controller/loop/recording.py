@@ -10,7 +10,7 @@ from controller.core.advice import Advice
 from controller.core.forecast import Forecasts
 from controller.core.policy import Policy
 from controller.core.snapshot import Snapshot
-from controller.loop.learned import Kept
+from controller.loop.learning_book import Kept
 from controller.loop.ports import RecordError
 from controller.store import Store, TickRecord, kill_key, learning_key
 from controller.store.errors import StoreError

@@ -14,7 +14,7 @@ from controller.core.advice import HeadroomSource
 from controller.core.policy import Learning, LearningMode
 from controller.learning import advise
 from controller.loop import RecordError, Tick
-from controller.loop.learned import Kept, NoBook
+from controller.loop.learning_book import Kept, NoBook
 from controller.loop.nights import Nights, midnights, next_midnight
 from controller.store import Store, kill_key, learning_key, open_store
 
