@@ -18,8 +18,9 @@ NO_MODEL = ""
 def learning_key(cluster: str, pool: str) -> str:
     """Where a loop keeps how learning stands in a pool now, for a restart and for people to see.
 
-    A mapping of ``ladder`` and ``watch`` (what their ``to_plain`` gives), ``inputs_age_s`` (None: no inputs), ``loss_used``, ``stay``, ``fed_s`` and
-    ``weights``, pairs of a candidate's name and its weight in millionths. What is not known yet may be left out.
+    A mapping of ``ladder`` and ``watch`` (what their ``to_plain`` gives), ``inputs_age_s`` (None: no inputs),
+    ``loss_used``, ``stay``, ``fed_s`` and ``weights``, pairs of a candidate's name and its weight in millionths. What
+    is not known yet may be left out.
     """
     return f"learning/{cluster}/{pool}"
 
