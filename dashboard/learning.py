@@ -243,7 +243,10 @@ def climb(
     if known < LEAST_DAYS:
         return f"The first verdict comes at the midnight after two full days; {known} of 2 known so far."
     if verdict is None or verdict.code not in _PASSED:
-        return "The gate must find that it saves: mean saving less one standard error above 1 % of what the rule costs."
+        return (
+            "The gate must find that it saves: mean saving less one standard error above 2 % of what the rule costs, "
+            "and no hour or day of the last four weeks may have lost too much."
+        )
     if earned is LearningMode.OFF:
         return "It begins in shadow with the next tick."
     patience = policy.get("patience_days")

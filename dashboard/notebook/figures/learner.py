@@ -113,14 +113,14 @@ def _layer(figure: go.Figure, x: pd.Index, y: pd.Series[float], name: str, colou
 def gate(source: Source) -> go.Figure:
     """By midnight, the learner's mean saving with one standard error.
 
-    The gate opens where the whole bar is above 1 % of what the rule costs.
+    The gate opens where the whole bar is above 2 % of what the rule costs.
     """
     frame = source.gate()
     figure = titled(
         "May the learner act?",
         f"midnight ({source.history.zone})",
         "GPU-hours saved a day",
-        under="mean of the last 7 shadow days ± 1 standard error; acts where the bar is above 1 % of the rule's cost",
+        under="mean of the last 7 shadow days ± 1 standard error; acts where the bar is above 2 % of the rule's cost",
     )
     known = frame[np.isfinite(frame["standard error"])]
     if known.empty:
