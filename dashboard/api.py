@@ -186,17 +186,18 @@ def pool_figure(look: Looking, pool: str, name: str) -> Response:
     return chart(figures.fleet(columns.at_s, columns.values, look.zone, per_node, _expected(look, pool)))
 
 
-def _expected(look: Look, pool: str) -> list[figures.Expected]:
-    """The windows still to come of the newest forecast, from its median to its 90 % quantile; none for a past range."""
+def _expected(look: Look, pool: str) -> figures.Expected | None:
+    """The newest forecast of the time after a node's start, median to 90 % quantile; None for a past range."""
     if look.now is None or look.span.stop_s <= look.now.tick.at_s:
-        return []
-    found = []
-    for point in look.store.latest_forecast(look.cluster, pool):
-        at = dict(zip(point.levels_permille, point.milli_gpus, strict=True))
-        end_s = point.issued_at_s + point.end_s
-        if 500 in at and 900 in at and end_s > look.now.tick.at_s:
-            found.append(figures.Expected(point.issued_at_s + point.start_s, end_s, 500, 900, at[500], at[900]))
-    return found
+        return None
+    point = view.shortest(look.store.latest_forecast(look.cluster, pool))
+    if point is None or point.issued_at_s + point.end_s <= look.now.tick.at_s:
+        return None
+    at = dict(zip(point.levels_permille, point.milli_gpus, strict=True))
+    if not {500, 900} <= at.keys():
+        return None
+    span = point.issued_at_s + point.start_s, point.issued_at_s + point.end_s
+    return figures.Expected(*span, 500, 900, at[500], at[900])
 
 
 @router.get("/figures/teams/{pool}/{team}/{name}", tags=["figures"])

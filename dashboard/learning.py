@@ -125,8 +125,8 @@ def pool_learning(look: Look, pool: str) -> PoolLearning:
     killed = bool(look.store.kv_get(kill_key(look.cluster), False))
     rung, acting = _in_force(ceiling, killed, kept, tick, events[0] if events else None)
     learner = _learner(table, tick)
-    standing = table.get(learner)
     verdict = verdicts[0] if verdicts else None
+    standing = as_judged(verdict, learner) or table.get(learner)
     weights = _weights(kept, tick, table)
     return PoolLearning(
         pool=pool,
@@ -179,6 +179,18 @@ def standings(days: Sequence[LearningDay]) -> dict[str, Standing]:
     midnight_s = max(one.day_s for one in days) + DAY_S
     shadows = [Shadow(name, tuple(known)) for name, known in sorted(by_name.items())]
     return {row.name: row for row in judge(shadows, midnight_s).table}
+
+
+def as_judged(verdict: LearningEvent | None, learner: str) -> Standing | None:
+    """The learner's mean and standard error as the gate told them, from days replayed anew in that night."""
+    if verdict is None:
+        return None
+    facts = dict(verdict.facts)
+    about = facts.get("best") if facts.get("acting") == RULE else facts.get("acting")
+    mean, error, days = (facts.get(name) for name in ("mean_milli", "standard_error_milli", "days"))
+    if about != learner or not (isinstance(mean, int) and isinstance(error, int) and isinstance(days, int)):
+        return None
+    return Standing(learner, mean / MILLI, error / MILLI, days, Why.SAVES)
 
 
 def is_judged(day: LearningDay) -> bool:

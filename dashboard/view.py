@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import TypeVar
 from zoneinfo import ZoneInfo
 
 from controller.core.actions import TeamStanding
 from controller.core.quantities import gpus_text
 from controller.core.reasons import Reason, duration_text, fact_text
-from controller.store import ActionRow, ViolationRow
+from controller.store import ActionRow, ForecastPoint, ForecastWindow, ViolationRow
 
 KINDS = {
     "set_capacity": "nodes wanted",
@@ -33,6 +34,14 @@ RULES = {
 }
 """Rules that can be broken, in people's words."""
 RANGES = {"1h": 3600, "6h": 21_600, "1d": 86_400, "7d": 604_800, "30d": 2_592_000, "all": 0}
+
+
+Window = TypeVar("Window", ForecastPoint, ForecastWindow)
+
+
+def shortest(windows: Sequence[Window]) -> Window | None:
+    """The window that is shown where none is asked for: the shortest, which is the one after a node's start."""
+    return min(windows, key=lambda one: one.end_s - one.start_s, default=None)
 
 
 def gpus(milli: int) -> str:

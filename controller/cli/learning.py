@@ -71,7 +71,9 @@ def status(store: Url = DEFAULT_STORE, cluster: Cluster = "", as_json: AsJson = 
         return
     typer.echo(f"{name}: {'killed; the rule acts everywhere' if killed else 'learning as the policy allows'}")
     for row in rows:
-        typer.echo(f"{row['pool']}: rung {row['rung']}, {row['acting']} acts. {row['last']}".rstrip())
+        typer.echo(
+            f"{row['pool']}: rung {row['rung']}, {row['acting']} acts.{' Last: ' + row['last'] if row['last'] else ''}"
+        )
     if not rows:
         typer.echo("nothing on record yet: learning is off, or the past is shorter than half a day")
 

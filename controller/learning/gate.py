@@ -59,8 +59,8 @@ class Why(StrEnum):
 
 
 _SENTENCES = {
-    Why.SAVES: "{acting} acts: {mean:.1f} GPU-hours a day below the rule, standard error {error:.1f}, {days} days.",
-    Why.INCUMBENT_STAYS: "{acting} goes on: {best} is not clearly better, day by day.",
+    Why.SAVES: "{acting} may act: {mean:.1f} GPU-hours a day below the rule, standard error {error:.1f}, {days} days.",
+    Why.INCUMBENT_STAYS: "{acting} may go on: {best} is not clearly better, day by day.",
     Why.NO_SAVING: "The rule acts: the best, {best}, has not saved more than one standard error a day.",
     Why.TOO_LITTLE: "The rule acts: what the best, {best}, has saved is too little beside what the rule costs.",
     Why.TOO_RISKY: "The rule acts: an hour or a day like the worst of 28 days would undo what the best, {best}, saves.",

@@ -107,7 +107,7 @@ def fleet(
     columns: Mapping[str, Sequence[int]],
     zone: str,
     gpus_per_node: int = 0,
-    expected: Sequence[Expected] = (),
+    expected: Expected | None = None,
 ) -> go.Figure:
     """A pool's demand against what it holds, has and aims at, and what is expected; milli-GPUs in ``columns``.
 
@@ -130,8 +130,8 @@ def fleet(
     if gpus_per_node:
         target = [nodes * gpus_per_node for nodes in columns["target_nodes"]]
         line(figure, x, target, "target", TARGET, dash="dash", width=1.5)
-    for window in expected:
-        _box(figure, window, zone)
+    if expected is not None:
+        _box(figure, expected, zone)
     return figure
 
 

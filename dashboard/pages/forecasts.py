@@ -11,6 +11,7 @@ from fastapi.responses import HTMLResponse
 
 from controller.store import ScoredForecast
 from dashboard.context import Look, Looking, render
+from dashboard.view import shortest
 from forecaster.metrics import coverage, mase, wql
 
 router = APIRouter(include_in_schema=False)
@@ -42,7 +43,7 @@ def forecasts(
     known = look.store.series(look.cluster)
     chosen = _chosen(known, series)
     windows = look.store.forecast_windows(look.cluster, *chosen)
-    picked = next((w for w in windows if f"{w.start_s}-{w.end_s}" == window), windows[0] if windows else None)
+    picked = next((w for w in windows if f"{w.start_s}-{w.end_s}" == window), shortest(windows))
     scored = []
     if picked is not None:
         scored = look.store.forecast_vs_actual(

@@ -40,7 +40,7 @@ def test_status_says_who_acts_and_kill_and_revive_count_at_the_next_tick(stand: 
     [pool] = before["pools"]
     assert (pool["pool"], pool["rung"], pool["acting"], pool["holds"]) == ("h", "full", "hedge", [])
     said = tidegate("learning", "status", "--store", path).stdout
-    assert "h: rung full, hedge acts. Up to full" in said
+    assert "h: rung full, hedge acts. Last: Up to full" in said
 
     done = tidegate("learning", "kill", "--store", path)
     assert done.returncode == 0

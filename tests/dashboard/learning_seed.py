@@ -50,7 +50,7 @@ def verdict(days_ago: int, acting: str, code: str, sentence: str) -> LearningEve
     return LearningEvent(CLUSTER, POOL, at_s, "gate", "raise-only", acting, code, facts, sentence)
 
 
-SAVES = "hedge acts: 12.0 GPU-hours a day below the rule, standard error 1.0, 7 days."
+SAVES = "hedge may act: 12.0 GPU-hours a day below the rule, standard error 1.0, 7 days."
 NO_SAVING = "The rule acts: the best, hedge, has not saved more than one standard error a day."
 
 

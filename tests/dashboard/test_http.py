@@ -163,6 +163,7 @@ def test_the_fleet_chart_has_the_target_in_gpus_and_what_is_expected(client: Tes
     assert set(traces["target"]["y"]) == {32}
     peak = traces["expected peak of 15 min, 50–90 %"]
     assert sorted(set(peak["y"])) == [23, 25]
+    assert len([name for name in traces if name.startswith("expected")]) == 1, "the hour's window is not drawn over it"
     past = client.get("/api/v1/figures/pools/h100/fleet?to=2026-01-05T08:10:00Z").json()
     assert not [trace for trace in past["data"] if trace["name"].startswith("expected")]
 

@@ -336,6 +336,16 @@ def test_readings_at_their_limits_are_fine_and_what_is_no_number_is_over() -> No
     assert {one.state for one in readings(None, None, age_known=False)} == {"unknown"}
 
 
+def test_the_saving_shown_is_the_one_that_the_gate_told_where_it_is_about_this_learner(
+    fresh: tuple[Store, TestClient],
+) -> None:
+    """Days are recorded once, the gate replays them every night: the page must not show two means for one thing."""
+    store, client = fresh
+    store.append_learning(ticks(2), days=seed.days((1.0, 3.0)), events=[verdict(0, "hedge", "SAVES", seed.SAVES)])
+    told = client.get("/api/v1/learning").json()[0]["saving"]
+    assert told == {"name": "hedge", "mean_milli": 12_000, "standard_error_milli": 976, "days": 7}
+
+
 def test_every_candidate_has_words_of_its_own() -> None:
     words = [WORDS[name] for name in NAMES]
     assert len(set(words)) == len(CANDIDATES) + 1

@@ -239,7 +239,7 @@ def test_what_is_told_has_the_numbers() -> None:
         ("mean_milli", 2000),
         ("standard_error_milli", 1000),
     )
-    assert said.sentence == "a acts: 2.0 GPU-hours a day below the rule, standard error 1.0, 2 days."
+    assert said.sentence == "a may act: 2.0 GPU-hours a day below the rule, standard error 1.0, 2 days."
     refused = verdict(shadow("b", 1.5, -0.5))
     assert dict(refused.facts) == {
         "acting": RULE,
